@@ -56,7 +56,7 @@ import Testing
             (["app", "set", "shop", "--grase", "3"], "did you mean --grace?"),
             (["app", "policy", "shop", "--preset", "adaptiv"], "--preset must be"),
             (["completion", "fish"], "expected bash or zsh, not `fish`"),
-            (["serve", "--config", "--json"], "--config needs a value: FILE"),
+            (["serve", "--config", "--check-config"], "--config needs a value: FILE"),
         ])
     func slips(_ words: [String], _ said: String) throws {
         let outcome = try Program().rouse(words)
@@ -70,6 +70,18 @@ import Testing
         for words in [["frobnicate"], ["app", "frobnicate"], ["serve", "--frobnicate"], ["app"]] {
             let outcome = try Program().rouse(words)
             #expect(outcome.status == 64 && !outcome.errors.contains("did you mean"), "\(words)")
+        }
+    }
+
+    @Test("the help of every command shows how it is called, by calls that begin with its words")
+    func examples() throws {
+        let program = try Program()
+        for command in try TableCommand.all(program) {
+            let help = try program.rouse(command.words + ["--help"]).output
+            let parts = help.components(separatedBy: "\nexamples:\n")
+            #expect(parts.count == 2, "\(command.name) has no examples")
+            let shown = (parts.last ?? "").components(separatedBy: "\n\n").first ?? ""
+            #expect(shown.contains("rouse \(command.name)"), "\(command.name): \(shown)")
         }
     }
 }

@@ -50,8 +50,8 @@ import Testing
             (send + ["--start", "yesterday"], "--start must be RFC 3339"),
             (send + ["--local-start", "9"], "--local-start must be like 2026"),
             (send + ["--locale", "_"], "--locale: _ is no language tag"),
-            (send + ["--seen-within", "0s"], "--seen-within must be a whole number from 1"),
-            (send + ["--expires", "90000d"], "--expires must be a whole number from 0"),
+            (send + ["--seen-within", "0s"], "--seen-within must be a time from 1s to 3650d"),
+            (send + ["--expires", "90000d"], "--expires must be a time from 0s to 30d"),
             (send + ["--id", "5"], "--id must be 36 characters"),
             (
                 send + ["--canary", "1", "--local-start", "2026-12-01T09:00:00"],

@@ -24,8 +24,10 @@ final class ServedProgram {
 
         """
 
-    init(_ settings: String = "") throws {
+    /// - Parameter prepare: puts what the server is to find into the folder.
+    init(_ settings: String = "", prepare: (Program) throws -> Void = { _ in }) throws {
         program = try Program()
+        try prepare(program)
         _ = try program.rouse("dev", "certificates", "tls")
         try write(settings)
         process.executableURL = URL(fileURLWithPath: Program.path)

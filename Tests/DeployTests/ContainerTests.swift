@@ -40,6 +40,27 @@ import Testing
         }
     }
 
+    /// Every command that reads a configuration takes ROUSE_... for a setting, and refuses one that
+    /// names none: whoever exports a variable of these files runs the commands in the same shell.
+    @Test("what the files of a deployment call their own does not begin as settings do")
+    func variables() throws {
+        let settings = Set(
+            try Deployed.text("Deploy/rouse.conf.example").split(separator: "\n").compactMap {
+                $0.firstMatch(of: /^#? ?([a-z_]+)\.([a-z_]+) =/)
+            }.map { "ROUSE_\($0.1)_\($0.2)".uppercased() })
+        #expect(settings.contains("ROUSE_STORE_PATH") && settings.count > 30)
+        for file in [
+            "haproxy.cfg", "container/haproxy.cfg", "container/compose.yaml",
+            "container/prometheus.yml", "kubernetes/rouse.yaml", "kubernetes/migrate.yaml",
+            "systemd/rouse.service", "sdk/python/README.md",
+        ] {
+            let text = try Deployed.text("Deploy/\(file)")
+            for match in text.matches(of: /ROUSE_[A-Z0-9_]*[A-Z0-9]/) {
+                #expect(settings.contains(String(match.output)), "\(file): \(match.output)")
+            }
+        }
+    }
+
     @Test(
         "the script makes an image that starts the server as its user",
         .enabled(

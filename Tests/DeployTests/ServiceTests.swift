@@ -1,6 +1,25 @@
 import Foundation
 import Testing
 
+/// What wrong settings do to the service. It needs no systemd.
+@Suite struct WrongSettingsTests {
+    @Test("nothing but the server itself can fail with the status after which it is left alone")
+    func wrongSettings() throws {
+        let unit = try Deployed.text("Deploy/systemd/rouse.service").split(separator: "\n")
+        #expect(unit.contains("RestartPreventExitStatus=78"))
+        // systemd.service(5): it is about the main process alone.
+        #expect(!unit.contains { $0.hasPrefix("ExecStartPre=") || $0.hasPrefix("ExecCondition=") })
+        let start = unit.first { $0.hasPrefix("ExecStart=") } ?? ""
+        let words = start.split(separator: " ").dropFirst().map(String.init)
+        let folder = try Folder()
+        try folder.write("listen.port = nonsense\n", "rouse.conf")
+        let file = folder.url.appendingPathComponent("rouse.conf").path
+        let ended = try Deployed.run(
+            [Deployed.rouse] + words.map { $0 == "/etc/rouse/rouse.conf" ? file : $0 })
+        #expect(ended.status == 78, "\(ended.output)")
+    }
+}
+
 /// The units of systemd. There is no systemd that could start them where tests run: it checks them,
 /// and what they confine is compared with what the server does.
 @Suite(

@@ -180,7 +180,7 @@ import Wire
             (try variant("empty", Data()), "no SQLite database"),
             (try variant("text", Data(repeating: 65, count: 8192)), "no SQLite database"),
             (try variant("damaged", damaged), "damaged"),
-            (other, "has schema 1"),
+            (other, "a migration is missing"),
             (store, "no backup made by"),
             (stage.path("nowhere"), "No such file"),
         ]

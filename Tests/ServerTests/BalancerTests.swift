@@ -204,8 +204,8 @@ final class Balancer {
         if let folder, nodes.count > 2 {
             var text = try String(contentsOf: file, encoding: .utf8)
             for number in 3...nodes.count {
-                text += "    server node\(number) \"${ROUSE_NODE_\(number)}\" "
-                text += "port \"${ROUSE_API_\(number)}\"\n"
+                text += "    server node\(number) \"${BALANCER_NODE_\(number)}\" "
+                text += "port \"${BALANCER_API_\(number)}\"\n"
             }
             file = folder.appendingPathComponent("haproxy.cfg")
             try Data(text.utf8).write(to: file)
@@ -218,15 +218,15 @@ final class Balancer {
             files.append(file.path)
         }
         var environment = [
-            "ROUSE_DEVICES": "\(address):\(Self.port)", "ROUSE_SOURCE": Self.source,
-            "ROUSE_CONNECTIONS": "\(connections)",
+            "BALANCER_DEVICES": "\(address):\(Self.port)", "BALANCER_SOURCE": Self.source,
+            "BALANCER_CONNECTIONS": "\(connections)",
         ]
         for (number, node) in nodes.enumerated() {
-            environment["ROUSE_NODE_\(number + 1)"] = "127.0.0.1:\(node.devices)"
-            environment["ROUSE_API_\(number + 1)"] = "\(node.api)"
+            environment["BALANCER_NODE_\(number + 1)"] = "127.0.0.1:\(node.devices)"
+            environment["BALANCER_API_\(number + 1)"] = "\(node.api)"
         }
         for (number, agent) in agents.enumerated() {
-            environment["ROUSE_AGENT_\(number + 1)"] = "\(agent)"
+            environment["BALANCER_AGENT_\(number + 1)"] = "\(agent)"
         }
         proxy = HAProxy(files, environment: environment, address: address, port: Self.port)
         try start()

@@ -13,7 +13,9 @@ struct PostgresMigration {
     private var newest: Int { max(tables.map(\.schema).max() ?? 1, Self.oldest) }
 
     /// On a connection that is used for nothing else: it waits for as long as it takes.
-    func bringUp() throws(StoreError) {
+    ///
+    /// - Parameter before: is told what is done before it is done.
+    func bringUp(_ before: (StoreUpgrade) throws(StoreError) -> Void) throws(StoreError) {
         for limit in ["lock_timeout", "statement_timeout"] {
             try connection.run("SELECT set_config('\(limit)', '0', false)")
         }
@@ -25,6 +27,7 @@ struct PostgresMigration {
             columns: [Column("held", .integer)])
         let done = try applied()
         try refuseNewer(done)
+        if done < newest { try before(done == 0 ? .create : .migrate(from: done, to: newest)) }
         if done == 0 { try create() }
         for number in (done == 0 ? newest : done)..<newest { try bring(to: number + 1) }
         try keepSmall()

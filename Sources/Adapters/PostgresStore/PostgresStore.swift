@@ -34,11 +34,14 @@ public final class PostgresStore: DistantStore {
 
     /// Connects, and makes the tables or checks them.
     ///
-    /// - Parameter lockRanks: The place of each table in the order of locks, by its name.
+    /// - Parameters:
+    ///   - lockRanks: The place of each table in the order of locks, by its name.
+    ///   - before: Is told of tables that are made or changed, before they are.
     /// - Throws: `.unavailable`: nobody answers, the role may not, or the schema is of another
     ///   version or of something else.
     public init(
-        tables: [Table], lockRanks: [String: Int] = [:], options: PostgresOptions
+        tables: [Table], lockRanks: [String: Int] = [:], options: PostgresOptions,
+        before: (StoreUpgrade) throws(StoreError) -> Void = { _ in }
     ) throws(StoreError) {
         for table in tables {
             if let problem = table.problem() { preconditionFailure(problem) }
@@ -51,7 +54,7 @@ public final class PostgresStore: DistantStore {
             let other = try session.connect("migration", isPatient: true)
             defer { other.close() }
             try PostgresMigration(connection: other, tables: tables, schema: options.schema)
-                .bringUp()
+                .bringUp(before)
         }
         let first = try session.connect("writer")
         do throws(StoreError) {

@@ -43,7 +43,12 @@ struct Failure {
             self.init(.corrupt("a row is refused: \(what)"))
         case SQLITE_READONLY, SQLITE_PERM, SQLITE_AUTH, SQLITE_CANTOPEN:
             let isFull = errno == ENOSPC || errno == EDQUOT
-            self.init(isFull ? .full(what) : .unavailable("no access: \(what)"))
+            let owner = [EACCES, EPERM].contains(errno) ? FileOwner.reason(errno, path) : ""
+            self.init(
+                isFull
+                    ? .full(what)
+                    : .unavailable(
+                        owner.isEmpty ? "no access: \(what)" : "\(path): \(owner)"))
         default:
             self.init(.unavailable(what), distrusts: true)
         }

@@ -12,10 +12,12 @@ import Model
 final class FileLock {
     private let descriptor: Int32
 
-    init(path: String) throws(StoreError) {
-        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    /// - Parameter database: whose right it is; a lock file that is made belongs to its owner.
+    init(path: String, of database: String) throws(StoreError) {
+        descriptor = Self.opened(path, database)
         guard descriptor >= 0 else {
-            throw .unavailable("\(path): cannot open the lock file (errno \(errno))")
+            throw .unavailable(
+                "\(path): cannot open the lock file: \(FileOwner.reason(errno, path))")
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             let reason = errno
@@ -23,8 +25,8 @@ final class FileLock {
             throw .unavailable(
                 reason == EWOULDBLOCK
                     ? "\(path) is locked: another process has this database open for writing, such "
-                        + "as a running server; `fuser \(path)` names it"
-                    : "\(path): cannot lock (errno \(reason))")
+                        + "as a running server; `fuser \(FileOwner.quoted(path))` names it"
+                    : "\(path): cannot lock: \(FileOwner.reason(reason, path))")
         }
         if !saysUnsynced { saysUnsynced = false }
     }
@@ -37,17 +39,29 @@ final class FileLock {
     /// is closed after SQLite's.
     init(database path: String) throws(StoreError) {
         descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw .unavailable("\(path): cannot open (errno \(errno))") }
+        guard descriptor >= 0 else {
+            throw .unavailable("\(path): cannot open: \(FileOwner.reason(errno, path))")
+        }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             // Not closed: if it is this process that has the file open, its locks would go.
             throw .unavailable(
                 errno == EWOULDBLOCK
                     ? "\(path) is locked: it is open for writing, perhaps by another name"
-                    : "\(path): cannot lock (errno \(errno))")
+                    : "\(path): cannot lock: \(FileOwner.reason(errno, path))")
         }
     }
 
     deinit { close(descriptor) }
+
+    /// The lock file, made if there is none.
+    private static func opened(_ path: String, _ database: String) -> Int32 {
+        let found = open(path, O_RDWR | O_CLOEXEC)
+        if found >= 0 || errno != ENOENT { return found }
+        let made = SystemCalls.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        if made >= 0 { FileOwner.hand(made, at: path, like: database) }
+        // Another process has just made it.
+        return made < 0 && errno == EEXIST ? open(path, O_RDWR | O_CLOEXEC) : made
+    }
 
     private static let (synced, unsynced) = ("synced  \n", "unsynced\n")
 

@@ -84,8 +84,12 @@ struct Migrator {
         self.tables = migrations == nil ? tables : nil
     }
 
-    func run(now: Timestamp) throws(StoreError) {
+    /// - Parameter before: is told what is done before it is done; if it throws, nothing is.
+    func run(
+        now: Timestamp, before: (StoreUpgrade) throws(StoreError) -> Void = { _ in }
+    ) throws(StoreError) {
         let done = try applied()
+        try announce(done, before)
         if done == 0, let tables, !migrations.isEmpty {
             return try apply([.create(tables)], to: migrations, now: now)
         }
@@ -99,14 +103,29 @@ struct Migrator {
         }
     }
 
-    /// Whether the database has had exactly these migrations; nothing is changed.
-    func checkVersion() throws(StoreError) {
+    /// Tells what `run` would do, and does nothing.
+    func announce(_ before: (StoreUpgrade) throws(StoreError) -> Void) throws(StoreError) {
+        try announce(try applied(), before)
+    }
+
+    private func announce(
+        _ done: Int, _ before: (StoreUpgrade) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        guard done < migrations.count else { return }
+        try before(done == 0 ? .create : .migrate(from: done, to: migrations.count))
+    }
+
+    /// The schema of the database, which is this program's or one that it can bring up to date;
+    /// nothing is changed.
+    func knownVersion() throws(StoreError) -> Int {
         let done = try applied()
-        if done != migrations.count {
+        guard done > 0 else { throw .unavailable("\(connection.path) is empty: it has no tables") }
+        if done > migrations.count {
             throw .unavailable(
                 "\(connection.path) has schema \(done), this program knows \(migrations.count): "
-                    + "use the program that made it")
+                    + "a newer program has made it; use that one")
         }
+        return done
     }
 
     /// The number of the last migration applied; 0 for a new database.

@@ -41,7 +41,7 @@ public enum SQLiteBackup {
     /// then gets its name. A copy that was broken off is overwritten by the next.
     ///
     /// - Parameters:
-    ///   - replaces: an existing file of this name is replaced.
+    ///   - replaces: an existing plain file of this name is replaced; nothing else ever is.
     ///   - journalMax: how far the journal may grow instead.
     ///   - check: throws if the copy, under its name of the moment, is not good.
     /// - Throws: `.unavailable`, `.full`: nothing has changed.
@@ -55,6 +55,7 @@ public enum SQLiteBackup {
             throw .unavailable("a restore of \(store) was broken off; open the store to end it")
         }
         try refuseStore(store, as: path)
+        try refuseTarget(path)
         if !replaces, FileSteps.exists(path) { throw .unavailable("\(path) exists") }
         let partial = "\(path).partial"
         let hold = try PartialFile(partial)
@@ -70,10 +71,41 @@ public enum SQLiteBackup {
                 defer { file.close() }
                 try check(file)
             }
+            // It may have come while the copy was made.
+            try refuseTarget(path)
             try FileSteps.rename(partial, to: path, replaces: replaces)
         } catch {
             FileSteps.remove(partial)
             throw error
+        }
+    }
+
+    /// Why a store's file is none that this program can make a backup of; `nil`: it is one. Nothing
+    /// of it is changed.
+    ///
+    /// - Throws: it cannot be looked at.
+    public static func problem(
+        ofStore store: String, tables: [Table]
+    ) throws(StoreError) -> String? {
+        guard try !StagedStore.isWaiting(for: store) else {
+            throw .unavailable("a restore of \(store) was broken off; open the store to end it")
+        }
+        let header = try FileSteps.beginning(of: store, bytes: 16)
+        if header.isEmpty { return "\(store) is empty: there is no store in it" }
+        guard header == Array("SQLite format 3\0".utf8) else {
+            return "\(store) is no SQLite database"
+        }
+        let timeout = Int32(clamping: SQLiteOptions().busyTimeout)
+        let connection = try Connection(path: store, mode: .reader, busyTimeout: timeout)
+        defer { connection.close() }
+        do throws(StoreError) {
+            if try isMarked(connection) { return "\(store) is itself a backup" }
+            _ = try Migrator(connection, tables).knownVersion()
+            return nil
+        } catch {
+            // What the file says is no fault of its disk.
+            guard case .unavailable(let words) = error else { throw error }
+            return words
         }
     }
 
@@ -94,6 +126,29 @@ public enum SQLiteBackup {
             throw .unavailable(
                 "\(path): a file of this name belongs to a restore beside it: name another one")
         }
+    }
+
+    /// Why a backup does not take the place of what is at `path`; `nil`: there is nothing or a
+    /// plain file. A device or a pipe of this name is the system's or another program's; and of a
+    /// symbolic link nobody knows whether it or the file that it leads to was meant.
+    public static func problem(ofTarget path: String) -> String? {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return nil }
+        let kind: String
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: return nil
+        case S_IFLNK: kind = "a symbolic link"
+        case S_IFDIR: kind = "a directory"
+        case S_IFIFO: kind = "a named pipe"
+        case S_IFSOCK: kind = "a socket"
+        default: kind = "a device"
+        }
+        return "\(path) is \(kind), and a backup only replaces a plain file: name another one"
+            + (kind == "a symbolic link" ? ", or the file that it leads to" : "")
+    }
+
+    private static func refuseTarget(_ path: String) throws(StoreError) {
+        if let problem = problem(ofTarget: path) { throw .unavailable(problem) }
     }
 
     private static func copy(
@@ -149,7 +204,7 @@ public enum SQLiteBackup {
         _ backup: String, to path: String, tables: [Table], keepingOldAs suffix: String,
         change: (SQLiteStore) throws(StoreError) -> Void
     ) throws(StoreError) -> String? {
-        let lock = try FileLock(path: "\(path).lock")
+        let lock = try FileLock(path: "\(path).lock", of: path)
         defer { withExtendedLifetime(lock) {} }
         try StagedStore.finish(path)
         try StagedStore.refuseJournalAlone(path)
@@ -164,7 +219,7 @@ public enum SQLiteBackup {
         }
         for name in remains { FileSteps.remove(name) }
         defer { for name in remains { FileSteps.remove(name) } }
-        try FileSteps.copy(backup, to: copy)
+        try FileSteps.copy(backup, to: copy, ownedLike: path)
         do {
             let timeout = Int32(clamping: SQLiteOptions().busyTimeout)
             let connection = try Connection(path: copy, mode: .writer, busyTimeout: timeout)
@@ -232,27 +287,32 @@ public final class SQLiteBackupFile {
         }
     }
 
-    /// Reads all of it and holds it to its checksums of structure, to the tables, and to `rules`:
-    /// statements that count the rows which break a rule, by the rule in words.
+    /// Reads all of it and holds it to its checksums of structure, to the tables as its schema has
+    /// them, and to `rules`: statements that count the rows which break a rule, by the rule in
+    /// words. They name nothing that the first schema did not have.
     ///
+    /// - Returns: its schema, this program's or an older one.
     /// - Throws: `.unavailable` with everything that was found.
+    @discardableResult
     public func verify(
         tables: [Table], rules: [(rule: String, violations: String)]
-    ) throws(StoreError) {
+    ) throws(StoreError) -> Int {
         let findings = try connection.texts("PRAGMA integrity_check(3)")
         guard findings == [["ok"]] else {
             throw .unavailable(
                 "\(path) is damaged: \(findings.joined().joined(separator: "; "))")
         }
         let migrator = Migrator(connection, tables)
-        try migrator.checkVersion()
-        try migrator.check(tables)
+        let schema = try migrator.knownVersion()
+        try migrator.check(
+            tables.filter { $0.since <= schema }.map { $0.asOf(schema: schema) })
         for (rule, violations) in rules {
             let count = try connection.texts(violations).first?.first ?? "0"
             guard count == "0" else {
                 throw .unavailable("\(path) is not sound: \(count) times not: \(rule)")
             }
         }
+        return schema
     }
 
     /// How many rows the table has.

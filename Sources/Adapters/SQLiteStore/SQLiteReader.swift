@@ -30,6 +30,11 @@ final class SQLiteReader: StoreReader {
         return opened
     }
 
+    /// Tells whether an older program has made the file.
+    func announce(_ before: (StoreUpgrade) throws(StoreError) -> Void) throws(StoreError) {
+        try Migrator(open().connection, tables).announce(before)
+    }
+
     func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
         precondition(!isBusy, "read inside a body of the same reader")
         isBusy = true

@@ -51,11 +51,14 @@ public final class SQLiteStore: Store {
     ///   - path: of the database; its directory exists and can be written.
     ///   - migrations: how the schema came about, from the first; `nil`: as the
     ///     columns of `tables` tell. The result must be `tables`, or opening fails.
+    ///   - before: is told what becomes of a file that is new or of an older schema, before it
+    ///     does; if it throws, the tables stay as they are.
     /// - Throws: `.unavailable` if another process has it open, it is of a newer or another
     ///   schema, or it is damaged; `.full`.
     public init(
         path: String, tables: [Table], migrations: [Migration]? = nil,
-        options: SQLiteOptions = SQLiteOptions()
+        options: SQLiteOptions = SQLiteOptions(),
+        before: (StoreUpgrade) throws(StoreError) -> Void = { _ in }
     ) throws(StoreError) {
         for table in tables {
             if let problem = table.problem() { preconditionFailure(problem) }
@@ -64,7 +67,7 @@ public final class SQLiteStore: Store {
         self.tables = tables
         self.options = options
         files = StoreFiles(path)
-        lock = try FileLock(path: "\(path).lock")
+        lock = try FileLock(path: "\(path).lock", of: path)
         Failpoint.hit(.storeLocked)
         try StagedStore.finish(path)
         try StagedStore.refuseJournalAlone(path)
@@ -95,7 +98,7 @@ public final class SQLiteStore: Store {
         lock?.saysUnsynced = false
         do throws(StoreError) {
             let migrator = Migrator(connection, tables, migrations)
-            try migrator.run(now: Self.wallClock())
+            try migrator.run(now: Self.wallClock(), before: before)
             try migrator.check(tables)
             let size = try connection.texts("PRAGMA page_size").first?.first.flatMap { Int($0) }
             pageSize = size ?? 4096
@@ -109,13 +112,17 @@ public final class SQLiteStore: Store {
     /// Reads what is committed in a file, without opening it as a store: another process may
     /// have it open meanwhile.
     ///
+    /// - Parameter before: is told of a file that is empty or of an older schema, which stays so;
+    ///   it throws unless `body` can do with that.
     /// - Throws: `.unavailable` if there is no such file, or it holds other tables.
     public static func read(
         path: String, tables: [Table],
+        before: (StoreUpgrade) throws(StoreError) -> Void = { _ in },
         _ body: (any StoreSnapshot) throws(StoreError) -> Void
     ) throws(StoreError) {
         let reader = try SQLiteReader(path: path, tables: tables, options: SQLiteOptions())
         defer { reader.close() }
+        try reader.announce(before)
         try reader.read(body)
     }
 

@@ -127,7 +127,7 @@ final class PartialFile {
 enum FileSteps {
     static func failure(_ path: String, _ what: String) -> StoreError {
         let number = errno
-        let text = "\(path): \(what) (\(String(cString: strerror(number))))"
+        let text = "\(path): \(what) (\(FileOwner.reason(number, path)))"
         return [ENOSPC, EDQUOT].contains(number) ? .full(text) : .unavailable(text)
     }
 
@@ -199,14 +199,17 @@ enum FileSteps {
         return Array(buffer.prefix(count))
     }
 
-    /// A copy with mode 0600 under a name that nothing has yet.
-    static func copy(_ path: String, to name: String) throws(StoreError) {
+    /// A copy with mode 0600 under a name that nothing has yet, for whom `model` belongs to.
+    static func copy(
+        _ path: String, to name: String, ownedLike model: String
+    ) throws(StoreError) {
         let source = open(path, O_RDONLY | O_CLOEXEC)
         guard source >= 0 else { throw failure(path, "cannot be opened") }
         defer { close(source) }
         let target = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard target >= 0 else { throw failure(name, "cannot be made") }
         defer { close(target) }
+        FileOwner.hand(target, at: name, like: model)
         var buffer = [UInt8](repeating: 0, count: 1 << 20)
         while true {
             let count = buffer.withUnsafeMutableBytes { read(source, $0.baseAddress, $0.count) }

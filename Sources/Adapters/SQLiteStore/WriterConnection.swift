@@ -77,9 +77,10 @@ enum WriterConnection {
     static func createFile(_ path: String) throws(StoreError) {
         let descriptor = SystemCalls.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         if descriptor >= 0 {
+            FileOwner.hand(descriptor, at: path)
             close(descriptor)
         } else if errno != EEXIST {
-            throw .unavailable("\(path): cannot create (errno \(errno))")
+            throw .unavailable("\(path): cannot create: \(FileOwner.reason(errno, path))")
         }
     }
 

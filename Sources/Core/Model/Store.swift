@@ -177,6 +177,14 @@ extension Store {
     public func journalMoved() throws(StoreError) {}
 }
 
+/// What opening a store is going to make of it.
+public enum StoreUpgrade: Equatable, Sendable {
+    /// It has no tables yet: it is a new one.
+    case create
+    /// An older program has made it: it is brought from that schema to this program's.
+    case migrate(from: Int, to: Int)
+}
+
 /// What is to be done about a store's journal.
 public enum JournalTurn {
     /// Nothing, or not yet.

@@ -65,6 +65,22 @@ extension Server {
         return limits
     }
 
+    /// Opens the store, and logs what that has made of it. That it is a new one is worth a look: a
+    /// volume that was not mounted leaves an empty folder.
+    static func opened(_ place: StorePlace, _ log: Log) throws(StoreError) -> any Store {
+        let upgrades = StoreUpgrades()
+        let store = try place.open(upgrades: upgrades)
+        switch upgrades.met {
+        case nil: break
+        case .create: log.warning("store.created", [LogField("store", place.name)])
+        case .migrate(let from, let to):
+            log.info(
+                "store.migrated",
+                [LogField("from", from), LogField("to", to), LogField("store", place.name)])
+        }
+        return store
+    }
+
     /// What works and should not stay so.
     public static func warnings(_ configuration: Configuration) -> [String] {
         var warnings: [String] = []
@@ -196,10 +212,11 @@ extension Server {
     static func webhookAuthorities(_ configuration: Configuration) throws -> [UInt8]? {
         let path = configuration.webhookAuthorities
         if path.isEmpty { return nil }
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw ServerError("webhooks.ca_file: cannot read \(path)")
+        switch FileReading.read(path) {
+        case .success(let bytes): return bytes
+        case .failure(let reason):
+            throw ServerError("webhooks.ca_file: cannot read \(path): \(reason)")
         }
-        return Array(data)
     }
 
     /// How webhooks are delivered.

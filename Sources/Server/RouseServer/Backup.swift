@@ -14,10 +14,15 @@ public enum Backup {
         public var devices: UInt64
         public var conversations: UInt64
         public var messages: UInt64
+        /// The number of its schema, this program's or an older one.
+        public var schema: Int
         /// When a server last said, every two seconds, that it was there: the backup holds
         /// everything acknowledged before. `nil`: no server has had the store yet.
         public var asOf: Date?
     }
+
+    /// The schema that this program gives a store: a restored one has it, too.
+    public static let schema = Schema.tables.map(\.schema).max() ?? 1
 
     /// What a restore came to.
     public struct Restored: Equatable, Sendable {
@@ -30,7 +35,7 @@ public enum Backup {
     }
 
     /// Copies a store, also one that a server writes, to `path`, checks the copy and gives it its
-    /// name.
+    /// name. A store of an older schema and its copy keep that.
     ///
     /// - Parameter progress: bytes copied, and of how many.
     /// - Throws: `BackupError`; nothing has changed.
@@ -42,17 +47,35 @@ public enum Backup {
             throw BackupError(
                 .store, "there is no store at \(store); give --store or --config")
         }
+        if let problem = SQLiteBackup.problem(ofTarget: path) {
+            throw BackupError(.output, problem)
+        }
         if !replaces, FileManager.default.fileExists(atPath: path) {
             throw BackupError(.output, "\(path) exists; --force replaces it")
         }
+        let problem: String?
+        do throws(StoreError) {
+            problem = try SQLiteBackup.problem(ofStore: store, tables: Schema.tables)
+        } catch {
+            throw BackupError(.store, error.words)
+        }
+        if let problem { throw BackupError(.backup, problem) }
         var contents: Contents?
+        var isUnsound = false
         do throws(StoreError) {
             try SQLiteBackup.copy(
                 store: store, to: path, replaces: replaces,
                 progress: { progress($0.copied, $0.total) },
-                check: { file throws(StoreError) in contents = try self.contents(of: file) })
+                check: { file throws(StoreError) in
+                    isUnsound = true
+                    contents = try self.contents(of: file)
+                    isUnsound = false
+                })
         } catch {
-            throw BackupError(.output, error.words)
+            guard isUnsound else { throw BackupError(.output, error.words) }
+            // The copy is gone, and what is wrong with it is wrong with the store.
+            throw BackupError(
+                .backup, error.words.replacing("\(path).partial", with: "the copy of \(store)"))
         }
         guard let contents else { throw BackupError(.output, "\(path): was not checked") }
         return contents
@@ -71,7 +94,8 @@ public enum Backup {
         }
     }
 
-    /// Verifies a backup and puts it in the place of the store, which no server has open.
+    /// Verifies a backup and puts it in the place of the store, which no server has open. What an
+    /// older program has made is brought to this program's schema on its way; the backup is not.
     ///
     /// - Throws: `BackupError`; the store is as it was.
     public static func restore(_ path: String, to store: String) throws(BackupError) -> Restored {
@@ -100,13 +124,13 @@ public enum Backup {
     }
 
     private static func contents(of file: SQLiteBackupFile) throws(StoreError) -> Contents {
-        try file.verify(tables: Schema.tables, rules: rules)
+        let schema = try file.verify(tables: Schema.tables, rules: rules)
         let alive = try file.row(MetaRecord.table, key: [.text(MetaRecord.aliveName)])
         return Contents(
             bytes: try file.size(), apps: try file.count(AppRecord.table),
             users: try file.count(UserRecord.table), devices: try file.count(DeviceRecord.table),
             conversations: try file.count(ConversationRecord.table),
-            messages: try file.count(MessageRecord.table),
+            messages: try file.count(MessageRecord.table), schema: schema,
             asOf: try alive.map { row throws(StoreError) in
                 let milliseconds = try MetaRecord(row: row).number
                 return Date(timeIntervalSince1970: Double(milliseconds) / 1000)
@@ -158,7 +182,7 @@ public enum Backup {
 /// Why a backup or restore did not come about: what, and what to do.
 public struct BackupError: Error, Equatable, Sendable, CustomStringConvertible {
     public enum Kind: Sendable {
-        /// The file given is no sound backup.
+        /// The file given is no sound backup, or no sound store to make one of.
         case backup
         /// The store cannot be used: there is none, or a server has it.
         case store

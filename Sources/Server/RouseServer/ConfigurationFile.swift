@@ -56,8 +56,11 @@ struct ConfigurationFile: Equatable, Sendable {
             problems.append(Problem(order: 0, text: problem))
             return
         }
+        // Editors of Windows begin a file with a mark that nobody sees.
+        let hasMark = text.unicodeScalars.first == "\u{FEFF}"
+        let said = hasMark ? String(text.unicodeScalars.dropFirst()) : text
         // A line's end of Windows is one Character.
-        let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+        let lines = said.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
         for (index, line) in lines.enumerated() {
             guard settings.count + problems.count < Self.saidMax else {
                 let problem = "\(name) says more than \(Self.saidMax) things; is it the right file?"

@@ -30,13 +30,17 @@ public struct ConfigurationReading: Sendable {
             self.init(text: "", name: "", environment: environment, overrides: overrides)
             return
         }
-        guard let data = FileManager.default.contents(atPath: file) else {
+        let bytes: [UInt8]
+        switch FileReading.read(file) {
+        case .success(let read): bytes = read
+        case .failure(let reason):
             let isThere = FileManager.default.fileExists(atPath: file)
             throw ConfigurationError(
-                "--config \(file): " + (isThere ? "cannot be read" : "there is no such file"))
+                "--config \(file): "
+                    + (isThere ? "cannot be read: \(reason)" : "there is no such file"))
         }
         self.init(
-            text: String(decoding: data, as: UTF8.self), name: file, environment: environment,
+            text: String(decoding: bytes, as: UTF8.self), name: file, environment: environment,
             overrides: overrides)
     }
 

@@ -24,12 +24,14 @@ public struct CredentialCheck: Codable, Equatable, Sendable {
     ///   - app: `nil`: those of every app.
     ///   - environment: `production` or `development`; `nil`: both.
     ///   - name: `nil`: all.
+    ///   - upgrades: What is done about a file of an older schema, which stays as it is.
     /// - Throws: a `StoreError` of the file; a `StreamError` without threads or descriptors.
     public static func run(
-        place: StorePlace, app: String?, environment: String?, name: String?
+        place: StorePlace, app: String?, environment: String?, name: String?,
+        upgrades: StoreUpgrades = StoreUpgrades(refuses: true)
     ) throws -> [CredentialCheck] {
         var records: [PushCredentialRecord] = []
-        try place.read {
+        try place.read(upgrades: upgrades) {
             snapshot throws(StoreError) in
             records = try snapshot.records(PushCredentialRecord.self, Scan(limit: 10_000))
         }
@@ -61,7 +63,7 @@ public struct CredentialCheck: Codable, Equatable, Sendable {
     private static func keepTokens(of credentials: [PushCredentialRecord], in place: StorePlace) {
         let requests = credentials.compactMap { CredentialDoctor.tokenRequest(for: $0) }
         guard !requests.isEmpty,
-            let store = try? place.open()
+            let store = try? place.open(upgrades: StoreUpgrades(refuses: true))
         else { return }
         _ = try? store.commit(requests.map { .keepProviderToken($0) })
         store.close()

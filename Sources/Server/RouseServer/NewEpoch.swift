@@ -16,13 +16,16 @@ public enum NewEpoch {
     /// Draws the store's half of every epoch anew, with all that a restore does beside it, in one
     /// transaction. No server has the store open.
     ///
+    /// - Parameter upgrades: What is done about an older schema.
     /// - Throws: `StoreCopy.Refusal`: there is no store, or a server may have it open.
-    public static func draw(in place: StorePlace) throws(StoreCopy.Refusal) -> Drawn {
+    public static func draw(
+        in place: StorePlace, upgrades: StoreUpgrades = StoreUpgrades()
+    ) throws(StoreCopy.Refusal) -> Drawn {
         if case .file(let path) = place, !FileManager.default.fileExists(atPath: path) {
             throw StoreCopy.Refusal("there is no store at \(path)")
         }
         do throws(StoreError) {
-            let store = try place.asItIs.open(isPatient: true)
+            let store = try place.asItIs.open(isPatient: true, upgrades: upgrades)
             defer { store.close() }
             try StoreCopy.refuseNodes(of: store, place)
             // Written down before it is done, and what came of it after: there is no new epoch

@@ -14,9 +14,13 @@ public final class OfflineAdministration {
 
     /// Opens the store.
     ///
-    /// - Parameter makesStore: Whether it is made if it is not there, or its tables.
+    /// - Parameters:
+    ///   - makesStore: Whether it is made if it is not there, or its tables.
+    ///   - upgrades: What is done about an older schema.
     /// - Throws: `StoreError`: another process has the file open, or it cannot be used.
-    public init(_ place: StorePlace, makesStore: Bool = false) throws {
+    public init(
+        _ place: StorePlace, makesStore: Bool = false, upgrades: StoreUpgrades = StoreUpgrades()
+    ) throws {
         let place = makesStore ? place : place.asItIs
         let random = Random.bytes(24)
         func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
@@ -30,7 +34,7 @@ public final class OfflineAdministration {
                     follows: .removals)
             ], boot: BootID(high: number(random[..<8]), low: number(random[8..<16])),
             epochHalf: number(random[16...]) >> 1,
-            open: { try place.open() }, onCommit: { _ in })
+            open: { try place.open(upgrades: upgrades) }, onCommit: { _ in })
         do {
             desk = try AdminDesk(store: store)
         } catch {

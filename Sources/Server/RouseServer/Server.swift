@@ -112,7 +112,7 @@ public final class Server: Sendable {
                 isDraining.has(.end)
             }, boot: boot,
             epochHalf: Self.drawnHalf(), node: node, zones: SystemZones(),
-            open: { try place.open() },
+            open: { try Self.opened(place, log) },
             openLane: place.openLane,
             onCommit: { effects in
                 doorbell.committed(effects)

@@ -31,10 +31,10 @@ extension Server {
 
     private static func contents(_ path: String, _ key: String) throws -> [UInt8] {
         guard !path.isEmpty else { throw ServerError("\(key) is not set") }
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw ServerError("\(key): cannot read \(path)")
+        switch FileReading.read(path) {
+        case .success(let bytes): return bytes
+        case .failure(let reason): throw ServerError("\(key): cannot read \(path): \(reason)")
         }
-        return Array(data)
     }
 
     /// Looks at everything that can be wrong before starting, without connecting to anything.
@@ -110,6 +110,9 @@ extension Server {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
         guard files.isWritableFile(atPath: directory.path) else {
             throw ServerError("store.path: cannot write in \(directory.path)")
+        }
+        if let problem = StorePlace.file(path).accessProblem {
+            throw ServerError("store.path: \(problem)")
         }
     }
 

@@ -1,7 +1,7 @@
 import Feed
 public import FoundationEssentials
 import Glibc
-import Model
+public import Model
 import PostgresStore
 import SQLiteStore
 
@@ -31,11 +31,14 @@ public enum StoreCopy {
     /// Copies everything in one transaction: what is read of the target afterwards is all or
     /// nothing. No server has either of them open meanwhile.
     ///
-    /// - Parameter progress: The table, and the rows copied so far.
+    /// - Parameters:
+    ///   - upgrades: What is done about a source of an older schema.
+    ///   - progress: The table, and the rows copied so far.
     /// - Throws: `Refusal`: a server may have one of them open, the source is not there, or the
     ///   target holds something.
     public static func run(
         from source: StorePlace, to target: StorePlace,
+        upgrades: StoreUpgrades = StoreUpgrades(),
         progress: (_ table: String, _ rows: UInt64) -> Void = { _, _ in }
     ) throws(Refusal) -> Copied {
         if case .file(let path) = source, !FileManager.default.fileExists(atPath: path) {
@@ -59,12 +62,12 @@ public enum StoreCopy {
             }
         }
         guard case .file(let path) = target else {
-            return try copy(from: source, to: target, progress)
+            return try copy(from: source, to: target, upgrades, progress)
         }
         // It gets its name when it is whole.
         let part = "\(path).part-\(ProcessInfo.processInfo.processIdentifier)"
         defer { removeStore(part) }
-        let copied = try copy(from: source, to: .file(part), progress)
+        let copied = try copy(from: source, to: .file(part), upgrades, progress)
         guard link(part, path) == 0 else {
             throw Refusal("\(path): \(String(cString: strerror(errno)))")
         }
@@ -72,13 +75,17 @@ public enum StoreCopy {
     }
 
     private static func copy(
-        from source: StorePlace, to target: StorePlace, _ progress: (String, UInt64) -> Void
+        from source: StorePlace, to target: StorePlace, _ upgrades: StoreUpgrades,
+        _ progress: (String, UInt64) -> Void
     ) throws(Refusal) -> Copied {
         do throws(StoreError) {
-            let from = try source.open(isPatient: true)
-            defer { from.close() }
+            // The target first: opening a source of an older schema changes it for good.
             let to = try target.open(isPatient: true)
             defer { to.close() }
+            try refuseNodes(of: to, target)
+            try refuseRows(of: to, target)
+            let from = try source.open(isPatient: true, upgrades: upgrades)
+            defer { from.close() }
             return try copy(from, to, source, target, progress)
         } catch {
             throw Refusal(error.words)
@@ -99,11 +106,7 @@ public enum StoreCopy {
                     try transaction.delete(MetaRecord.table, key: Array(row.prefix(1)))
                 }
                 for table in Schema.tables where !left.contains(ExactText(table.name)) {
-                    guard try transaction.rows(table, Scan(limit: 1)).isEmpty else {
-                        throw .unavailable(
-                            "\(target.name) holds rows of \(table.name): only an empty store is "
-                                + "imported into")
-                    }
+                    try refuseRows(of: table, in: transaction, target)
                     let rows = try copy(table, snapshot, transaction) { rows in
                         progress(table.name, copied.rows + rows)
                     }
@@ -113,6 +116,26 @@ public enum StoreCopy {
             }
         }
         return copied
+    }
+
+    private static func refuseRows(
+        of store: any Store, _ target: StorePlace
+    ) throws(StoreError) {
+        try store.read { snapshot throws(StoreError) in
+            for table in Schema.tables
+            where !left.contains(ExactText(table.name)) && table.name != MetaRecord.table.name {
+                try refuseRows(of: table, in: snapshot, target)
+            }
+        }
+    }
+
+    private static func refuseRows(
+        of table: Table, in snapshot: any StoreSnapshot, _ target: StorePlace
+    ) throws(StoreError) {
+        guard try snapshot.rows(table, Scan(limit: 1)).isEmpty else {
+            throw .unavailable(
+                "\(target.name) holds rows of \(table.name): only an empty store is imported into")
+        }
     }
 
     private static func copy(
@@ -157,12 +180,18 @@ public enum StoreCopy {
     }
 }
 
-/// Brings a database to this program's schema: `rouse migrate`.
+/// Brings a store to this program's schema: `rouse migrate`.
 public enum StoreMigration {
+    /// - Returns: what there was to do; `nil`: nothing.
     /// - Throws: `StoreCopy.Refusal`: why it could not be done.
-    public static func run(_ place: StorePlace) throws(StoreCopy.Refusal) {
+    public static func run(_ place: StorePlace) throws(StoreCopy.Refusal) -> StoreUpgrade? {
+        if case .file(let path) = place, !FileManager.default.fileExists(atPath: path) {
+            throw StoreCopy.Refusal("there is no store at \(path)")
+        }
+        let upgrades = StoreUpgrades()
         do throws(StoreError) {
-            try place.open().close()
+            try place.open(upgrades: upgrades).close()
+            return upgrades.met
         } catch {
             throw StoreCopy.Refusal(error.words)
         }

@@ -39,26 +39,48 @@ public enum StorePlace: Equatable, Sendable {
         }
     }
 
-    /// - Parameter isPatient: A transaction may take as long as it takes.
-    func open(isPatient: Bool = false) throws(StoreError) -> any Store {
+    /// Why this process may not use what is there; `nil`: nothing is known against it.
+    var accessProblem: String? {
+        guard case .file(let path) = self else { return nil }
+        return SQLiteStore.accessProblem(at: path)
+    }
+
+    /// - Parameters:
+    ///   - isPatient: A transaction may take as long as it takes.
+    ///   - upgrades: What is done about an older schema.
+    func open(
+        isPatient: Bool = false, upgrades: StoreUpgrades = StoreUpgrades()
+    ) throws(StoreError) -> any Store {
         var options = PostgresOptions(address: "")
         if case .postgres = self { options = postgresOptions }
         if isPatient {
             (options.idleTransactionTimeout, options.statementTimeout) = (0, 0)
         }
         switch self {
-        case .file(let path): return try SQLiteStore(path: path, tables: Schema.tables)
+        case .file(let path):
+            return try SQLiteStore(path: path, tables: Schema.tables) {
+                upgrade throws(StoreError) in try upgrades.meet(upgrade, in: self)
+            }
         case .postgres:
             return try PostgresStore(
-                tables: Schema.tables, lockRanks: Schema.lockRanks, options: options)
+                tables: Schema.tables, lockRanks: Schema.lockRanks, options: options
+            ) { upgrade throws(StoreError) in try upgrades.meet(upgrade, in: self) }
         }
     }
 
     /// Reads what is committed, whether or not a server has it open.
-    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+    ///
+    /// - Parameter upgrades: What is done about a file of an older schema, which stays as it is.
+    func read(
+        upgrades: StoreUpgrades = StoreUpgrades(refuses: true),
+        _ body: (any StoreSnapshot) throws(StoreError) -> Void
+    ) throws(StoreError) {
         switch self {
         case .file(let path):
-            try SQLiteStore.read(path: path, tables: Schema.tables, body)
+            try SQLiteStore.read(
+                path: path, tables: Schema.tables,
+                before: { upgrade throws(StoreError) in try upgrades.meet(upgrade, in: self) },
+                body)
         case .postgres:
             var options = postgresOptions
             options.migrates = false

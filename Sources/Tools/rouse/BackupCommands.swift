@@ -15,7 +15,7 @@ extension Rouse {
                 name: "backup", summary: "copy the store, also of a running server",
                 operands: ["FILE"],
                 options: storeOptions + [
-                    CommandOption("force", "replace FILE if it exists"),
+                    CommandOption("force", "replace FILE if it exists and is a plain file"),
                     CommandOption("verify", "check FILE, a backup, and copy nothing"),
                 ],
                 examples: [
@@ -27,8 +27,12 @@ extension Rouse {
                     nothing of what came later. FILE appears under its name only when it is whole,
                     checked and on disk, readable by its owner alone. It holds message texts and
                     push keys: keep it like the store. Copy it to another machine; the only disk is
-                    what a backup is for.
-                    Exit status: 65 --verify found it bad, 69 there is no store, 73 not written.
+                    what a backup is for. --force leaves devices, pipes, directories and symbolic
+                    links alone: name the file that a link leads to.
+                    A store or a backup that an older program has made is taken, too, and keeps its
+                    schema; one of a newer program is refused.
+                    Exit status: 65 --verify found it bad, or the store is, 69 there is no store,
+                    73 not written, 78 the store is in PostgreSQL.
                     """),
             run: { try backup($0) }),
         Command(
@@ -43,9 +47,10 @@ extension Rouse {
                     learn at their next connection that history has changed, keep what they have,
                     take a snapshot, and send their own messages of the last 7 days again. Every
                     user logs in anew. Keys, push credentials, suspensions and deletions of users
-                    are as of the backup: repeat what was changed since.
+                    are as of the backup: repeat what was changed since. What an older program has
+                    made is brought to this program's schema, which is said; FILE stays as it is.
                     Exit status: 65 FILE is no sound backup, 69 a server has the store open or it
-                    cannot be written.
+                    cannot be written, 78 the store is in PostgreSQL.
                     """),
             run: { try restore($0) }),
     ]
@@ -56,68 +61,54 @@ extension Rouse {
         guard configuration.postgres.isEmpty else {
             throw AdminRefusal(
                 description: "the store is in PostgreSQL: use what backs up that database, for "
-                    + "one pg_dump of the schema \(configuration.postgresSchema)")
+                    + "one pg_dump of the schema \(configuration.postgresSchema)",
+                status: ExitStatus.configuration)
         }
         return configuration.storePath
     }
 
     private static func backup(_ arguments: Arguments) throws -> Int32 {
         let file = arguments.operands[0]
-        do {
-            let contents: Backup.Contents
-            if arguments.has("verify") {
-                contents = try Backup.verify(file)
-            } else {
-                let progress = Progress()
-                contents = try Backup.make(
-                    store: try storePath(arguments), to: file, replaces: arguments.has("force")
-                ) { copied, total in
-                    let percent = total > 0 ? Double(copied) * 100 / Double(total) : 100
-                    progress.show(
-                        "copied \(copied >> 20) of \(total >> 20) MiB (\(Int(percent)) %)")
-                }
-                progress.end()
+        let contents: Backup.Contents
+        if arguments.has("verify") {
+            contents = try Backup.verify(file)
+        } else {
+            let progress = Progress()
+            contents = try Backup.make(
+                store: try storePath(arguments), to: file, replaces: arguments.has("force")
+            ) { copied, total in
+                let percent = total > 0 ? Double(copied) * 100 / Double(total) : 100
+                progress.show("copied \(copied >> 20) of \(total >> 20) MiB (\(Int(percent)) %)")
             }
-            if arguments.has("json") {
-                Terminal.print(try json(contents, file))
-            } else {
-                Terminal.print("\(file): \(words(contents))")
-            }
-            return ExitStatus.success
-        } catch let error as BackupError {
-            return fail("backup", error)
+            progress.end()
         }
+        if arguments.has("json") {
+            Terminal.print(try json(contents, file))
+        } else {
+            Terminal.print("\(file): \(words(contents))")
+        }
+        return ExitStatus.success
     }
 
     private static func restore(_ arguments: Arguments) throws -> Int32 {
         let file = arguments.operands[0]
         let store = try storePath(arguments)
-        do {
-            let restored = try Backup.restore(file, to: store)
-            if arguments.has("json") {
-                Terminal.print(try json(restored.contents, store, restored))
-            } else {
-                Terminal.print(
-                    """
-                    \(store): \(words(restored.contents))
-                    new epoch: the devices of \(restored.users) users take a snapshot; \
-                    \(restored.tokens) session tokens dropped
-                    """)
-                if let kept = restored.kept { Terminal.print("the store before: \(kept)") }
-            }
+        let restored = try Backup.restore(file, to: store)
+        if arguments.has("json") {
+            Terminal.print(try json(restored.contents, store, restored))
             return ExitStatus.success
-        } catch let error as BackupError {
-            return fail("restore", error)
         }
-    }
-
-    private static func fail(_ command: String, _ error: BackupError) -> Int32 {
-        Terminal.complain("rouse \(command): \(error)")
-        return switch error.kind {
-        case .backup: ExitStatus.badData
-        case .store: ExitStatus.unavailable
-        case .output: ExitStatus.cannotCreate
+        Terminal.print(
+            """
+            \(store): \(words(restored.contents))
+            new epoch: the devices of \(restored.users) users take a snapshot; \
+            \(restored.tokens) session tokens dropped
+            """)
+        if restored.contents.schema < Backup.schema {
+            Terminal.print("brought from schema \(restored.contents.schema) to \(Backup.schema)")
         }
+        if let kept = restored.kept { Terminal.print("the store before: \(kept)") }
+        return ExitStatus.success
     }
 
     private static func words(_ contents: Backup.Contents) -> String {
@@ -125,6 +116,7 @@ extension Rouse {
         return "\(contents.bytes) bytes, \(time); \(contents.apps) apps, \(contents.users) users, "
             + "\(contents.devices) devices, \(contents.conversations) conversations, "
             + "\(contents.messages) messages"
+            + (contents.schema < Backup.schema ? "; schema \(contents.schema)" : "")
     }
 
     private static func text(_ time: Date) -> String {
@@ -141,6 +133,7 @@ extension Rouse {
         let devices: UInt64
         let conversations: UInt64
         let messages: UInt64
+        let schema: Int
         let kept: String?
         let tokensDropped: UInt64?
     }
@@ -155,7 +148,7 @@ extension Rouse {
             file: file, bytes: contents.bytes, asOf: contents.asOf.map(text), apps: contents.apps,
             users: contents.users, devices: contents.devices,
             conversations: contents.conversations, messages: contents.messages,
-            kept: restored?.kept, tokensDropped: restored?.tokens)
+            schema: contents.schema, kept: restored?.kept, tokensDropped: restored?.tokens)
         return String(decoding: try encoder.encode(report), as: UTF8.self)
     }
 }

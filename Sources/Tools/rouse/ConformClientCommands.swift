@@ -47,6 +47,10 @@ extension Rouse {
                     CommandOption("key", "FILE", "the issuer's private key, PEM"),
                     CommandOption("kid", "KID", "its name"),
                     CommandOption("dir", "DIR", "where the device keeps everything"),
+                ],
+                examples: [
+                    "rouse conform driver --port 7443 --ca tls/ca.pem --app shop --user anna "
+                        + "--key issuer.pem --kid 2026 --dir device"
                 ]),
             run: { try driveClient($0) }),
     ]

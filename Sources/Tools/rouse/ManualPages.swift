@@ -1,3 +1,4 @@
+import APNsSimulator
 import FoundationEssentials
 import RouseServer
 
@@ -30,7 +31,12 @@ extension Rouse {
             guard words.isEmpty, !arguments.has("settings") else {
                 throw UsageError("--to writes all pages: name none")
             }
-            try writeAll(below: URL(fileURLWithPath: directory))
+            do {
+                try writeAll(below: URL(fileURLWithPath: directory))
+            } catch {
+                throw AdminRefusal(
+                    description: ErrorWords.of(error), status: ExitStatus.cannotCreate)
+            }
             return ExitStatus.success
         }
         if arguments.has("settings") {

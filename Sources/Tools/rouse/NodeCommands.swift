@@ -89,22 +89,17 @@ extension Rouse {
         _ arguments: Arguments,
         _ ask: (StorePlace) throws(StoreCopy.Refusal) -> NodeList, text: (NodeList) -> String
     ) throws -> Int32 {
-        do {
-            let list = try ask(try database(arguments))
-            guard arguments.has("json") else {
-                Terminal.print(text(list))
-                return ExitStatus.success
-            }
-            let encoder = JSONEncoder()
-            encoder.keyEncodingStrategy = .convertToSnakeCase
-            encoder.dateEncodingStrategy = .iso8601
-            encoder.outputFormatting = [.sortedKeys]
-            Terminal.print(String(decoding: try encoder.encode(list), as: UTF8.self))
+        let list = try ask(try database(arguments))
+        guard arguments.has("json") else {
+            Terminal.print(text(list))
             return ExitStatus.success
-        } catch let refusal as StoreCopy.Refusal {
-            Terminal.complain("rouse: \(refusal)")
-            return ExitStatus.unavailable
         }
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.dateEncodingStrategy = .iso8601
+        encoder.outputFormatting = [.sortedKeys]
+        Terminal.print(String(decoding: try encoder.encode(list), as: UTF8.self))
+        return ExitStatus.success
     }
 
     private static func line(_ node: NodeList.Node) -> String {

@@ -1,4 +1,3 @@
-import APNsSimulator
 import FoundationEssentials
 import Glibc
 import RouseServer
@@ -63,7 +62,13 @@ enum Rouse {
         exit(run(Array(CommandLine.arguments.dropFirst())))
     }
 
+    /// The exit status of a command line, with whether its output arrived.
     static func run(_ words: [String]) -> Int32 {
+        let name = found(words).map { " " + $0.0.description.name } ?? ""
+        return Terminal.settle(outcome(of: words), of: "rouse" + name)
+    }
+
+    private static func outcome(of words: [String]) -> Int32 {
         guard let first = words.first, first != "--help", first != "-h" else {
             Terminal.print(overview)
             return words.isEmpty ? ExitStatus.usage : ExitStatus.success
@@ -80,19 +85,16 @@ enum Rouse {
                 return ExitStatus.success
             }
             return try command.run(arguments)
-        } catch let error as UsageError {
-            Terminal.complain("rouse \(command.description.name): \(error)")
-            return ExitStatus.usage
-        } catch let error as ConfigurationError {
-            Terminal.complain("rouse \(command.description.name): \(error)")
-            return ExitStatus.configuration
-        } catch let error as AdminRefusal {
-            let reason = command.description.inWordsOfOptions(error.description)
-            Terminal.complain("rouse \(command.description.name): \(reason)")
-            return error.status
         } catch {
-            Terminal.complain("rouse \(command.description.name): \(ErrorWords.of(error))")
-            return ExitStatus.failure
+            let refusal = CommandRefusal(error, of: command.description)
+            Terminal.complain("rouse \(command.description.name): \(refusal.words)")
+            let takesJSON = command.description.options.contains { $0.name == "json" }
+            if takesJSON, rest.contains("--json"), !refusal.isPrinted,
+                let problem = try? refusal.json()
+            {
+                Terminal.print(problem)
+            }
+            return refusal.status
         }
     }
 

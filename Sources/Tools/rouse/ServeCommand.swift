@@ -62,14 +62,9 @@ extension Rouse {
             Terminal.print("the settings are sound")
             return ExitStatus.success
         }
-        do {
-            return try run(
-                configuration, { try readSettings(arguments) }, json: arguments.has("json"),
-                withParent: arguments.has("with-parent"))
-        } catch let error as ServerError {
-            Terminal.complain("rouse serve: \(error)")
-            return ExitStatus.unavailable
-        }
+        return try run(
+            configuration, { try readSettings(arguments) }, json: arguments.has("json"),
+            withParent: arguments.has("with-parent"))
     }
 
     /// What `--config`, the environment and `--set` say together.
@@ -120,7 +115,8 @@ extension Rouse {
                 {"device_port":\(addresses.devicePort),"api_port":\(addresses.apiPort)\(others)}
                 """)
         } else {
-            Terminal.print(
+            // The log tells it, too: no server ends as a failure for this line.
+            Terminal.mention(
                 "rouse: devices on port \(addresses.devicePort), "
                     + "backend API on port \(addresses.apiPort)"
                     + (addresses.consolePort.map { ", console on port \($0)" } ?? "")

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Model
 import RouseServer
 
 /// `rouse import`, `rouse export`, `rouse migrate` and `rouse epoch new`: stores in PostgreSQL.
@@ -24,13 +25,14 @@ extension Rouse {
                     it is one transaction: a kill at any moment leaves the database empty. Cursors,
                     numbers of mutations and session tokens stay what they are: devices go on where
                     they were. FILE keeps its rows, but is brought to this program's
-                    schema where an earlier one has made it: copy it before if you may go
-                    back. Do not serve it again.
+                    schema where an earlier one has made it, which is said: copy it before
+                    if you may go back. The database is looked at first. Do not serve it again.
                     Exit status: 69 FILE or the database cannot be used, or is in use.
                     """),
             run: { arguments in
                 try copy(
-                    arguments, from: .file(arguments.operands[0]), to: try database(arguments))
+                    "import", arguments, from: .file(arguments.operands[0]),
+                    to: try database(arguments))
             }),
         Command(
             description: CommandDescription(
@@ -45,18 +47,26 @@ extension Rouse {
                     """),
             run: { arguments in
                 try copy(
-                    arguments, from: try database(arguments), to: .file(arguments.operands[0]))
+                    "export", arguments, from: try database(arguments),
+                    to: .file(arguments.operands[0]))
             }),
         Command(
             description: CommandDescription(
-                name: "migrate", summary: "make the tables in PostgreSQL, or bring them up to date",
-                options: databaseOptions,
-                examples: ["rouse migrate --config owner.conf"],
+                name: "migrate", summary: "bring a store's tables to this program's schema",
+                options: databaseOptions + [
+                    CommandOption("store", "PATH", "a store's file, in place of what is configured")
+                ],
+                examples: [
+                    "rouse migrate --config owner.conf", "rouse migrate --store rouse.db",
+                ],
                 notes: """
+                    There is no way back but a backup: make one before. A file is also brought up
+                    to date by the next start of its server; stop the server for this command. In
+                    PostgreSQL it makes the tables, too.
                     For nodes with `store.migrate = off`, whose role may not make tables: this one
                     does, with a role that owns the schema. Nodes of the version before go on
                     meanwhile; a node that finds a newer schema than it knows refuses to start.
-                    Exit status: 69 the database cannot be used.
+                    Exit status: 69 the store cannot be used, or a server has the file open.
                     """),
             run: { try migrate($0) }),
         Command(
@@ -79,22 +89,17 @@ extension Rouse {
 
     private static func drawEpoch(_ arguments: Arguments) throws -> Int32 {
         let place = try servedConfiguration(arguments).storePlace
-        do {
-            let drawn = try NewEpoch.draw(in: place)
-            if arguments.has("json") {
-                let encoder = JSONEncoder()
-                encoder.outputFormatting = [.sortedKeys]
-                Terminal.print(String(decoding: try encoder.encode(drawn), as: UTF8.self))
-            } else {
-                Terminal.print(
-                    "\(place.name): new epoch: the devices of \(drawn.users) users take a "
-                        + "snapshot; \(drawn.tokens) session tokens dropped")
-            }
-            return ExitStatus.success
-        } catch let refusal as StoreCopy.Refusal {
-            Terminal.complain("rouse epoch new: \(refusal)")
-            return ExitStatus.unavailable
+        let drawn = try NewEpoch.draw(in: place, upgrades: upgrades(of: "epoch new"))
+        if arguments.has("json") {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys]
+            Terminal.print(String(decoding: try encoder.encode(drawn), as: UTF8.self))
+        } else {
+            Terminal.print(
+                "\(place.name): new epoch: the devices of \(drawn.users) users take a "
+                    + "snapshot; \(drawn.tokens) session tokens dropped")
         }
+        return ExitStatus.success
     }
 
     static func database(_ arguments: Arguments) throws -> StorePlace {
@@ -109,51 +114,79 @@ extension Rouse {
     }
 
     private static func copy(
-        _ arguments: Arguments, from source: StorePlace, to target: StorePlace
+        _ command: String, _ arguments: Arguments, from source: StorePlace, to target: StorePlace
     ) throws -> Int32 {
         let progress = Progress()
-        do {
-            var shown: UInt64 = 0
-            let copied = try StoreCopy.run(from: source, to: target) { table, rows in
-                guard rows >= shown + 100_000 else { return }
-                shown = rows
-                progress.show("\(rows) rows, \(table)")
-            }
-            progress.end()
-            if arguments.has("json") {
-                let encoder = JSONEncoder()
-                encoder.outputFormatting = [.sortedKeys]
-                Terminal.print(String(decoding: try encoder.encode(copied), as: UTF8.self))
-            } else {
-                Terminal.print(
-                    "\(target.name): \(copied.rows) rows of \(copied.tables) tables, from "
-                        + source.name)
-            }
-            return ExitStatus.success
-        } catch let refusal as StoreCopy.Refusal {
-            Terminal.complain("rouse: \(refusal)")
-            return ExitStatus.unavailable
+        var shown: UInt64 = 0
+        let copied = try StoreCopy.run(
+            from: source, to: target,
+            upgrades: upgrades(of: command)
+        ) { table, rows in
+            guard rows >= shown + 100_000 else { return }
+            shown = rows
+            progress.show("\(rows) rows, \(table)")
         }
+        progress.end()
+        if arguments.has("json") {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys]
+            Terminal.print(String(decoding: try encoder.encode(copied), as: UTF8.self))
+        } else {
+            Terminal.print(
+                "\(target.name): \(copied.rows) rows of \(copied.tables) tables, from "
+                    + source.name)
+        }
+        return ExitStatus.success
+    }
+
+    /// Says what becomes of a store of an older schema.
+    private static func upgrades(of command: String) -> StoreUpgrades {
+        StoreUpgrades { Terminal.complain("rouse \(command): \($0)") }
     }
 
     private static func migrate(_ arguments: Arguments) throws -> Int32 {
         var configuration = try servedConfiguration(arguments)
         configuration.postgresMigrates = true
-        _ = try database(arguments)
-        do {
-            try StoreMigration.run(configuration.storePlace)
-        } catch let refusal as StoreCopy.Refusal {
-            Terminal.complain("rouse migrate: \(refusal)")
-            return ExitStatus.unavailable
+        if let store = arguments.string("store") {
+            (configuration.storePath, configuration.postgres) = (store, "")
+        } else if arguments.string("config") == nil {
+            _ = try database(arguments)
         }
+        let upgrade = try StoreMigration.run(configuration.storePlace)
         let name = configuration.storePlace.name
         if arguments.has("json") {
             let encoder = JSONEncoder()
-            encoder.outputFormatting = [.withoutEscapingSlashes]
-            Terminal.print(String(decoding: try encoder.encode(["store": name]), as: UTF8.self))
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            Terminal.print(
+                String(decoding: try encoder.encode(Migrated(name, upgrade)), as: UTF8.self))
         } else {
-            Terminal.print("\(name): the tables are those of this program")
+            let words =
+                switch upgrade {
+                case nil: "the tables were those of this program already"
+                case .create: "the tables were made"
+                case .migrate(let from, let to): "brought from schema \(from) to \(to)"
+                }
+            Terminal.print("\(name): \(words)")
         }
         return ExitStatus.success
+    }
+
+    /// The object that `rouse migrate --json` prints: schemas where there was something to do.
+    private struct Migrated: Encodable {
+        let store: String
+        let change: String
+        var from: Int?
+        var to: Int?
+
+        init(_ name: String, _ upgrade: StoreUpgrade?) {
+            store = name
+            switch upgrade {
+            case nil: change = "none"
+            case .create: change = "created"
+            case .migrate(let from, let to):
+                change = "migrated"
+                (self.from, self.to) = (from, to)
+            }
+        }
     }
 }

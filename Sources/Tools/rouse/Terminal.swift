@@ -1,10 +1,57 @@
+import EventLoop
 import Glibc
 
 /// What commands say to people and machines.
 enum Terminal {
-    /// Writes to standard output, at once.
+    /// How it went with what was printed.
+    private struct Standing {
+        /// The system's reason why standard output could not be written.
+        var failure: Int32?
+        /// What is lost with the output, and what to do about it.
+        var loss: String?
+    }
+
+    private static let lock = Lock()
+    private nonisolated(unsafe) static var standing = Standing()  // guarded by `lock`
+
+    /// Writes to standard output, at once. Whether all of it arrived is judged at the end, by
+    /// `settle`; after a failure nothing more is written, for it would stand after a gap.
     static func print(_ text: String, terminator: String = "\n") {
-        write(text + terminator, to: 1)
+        lock.withLock {
+            if standing.failure == nil { standing.failure = write(text + terminator, to: 1) }
+        }
+    }
+
+    /// The same of what is said by the way, beside the work of the command, which goes on and
+    /// succeeds without it.
+    static func mention(_ text: String) {
+        lock.withLock { _ = write(text + "\n", to: 1) }
+    }
+
+    /// Says what is lost if what is printed does not arrive. A closed pipe is no quiet end then.
+    static func expectLoss(_ words: String) {
+        Signals.ignoreFailedWrites()
+        lock.withLock { standing.loss = words }
+    }
+
+    /// The exit status of a command, once it is known whether all that it printed arrived. A disk
+    /// may tell only when the file is closed that it did not take it. A pipe whose reader went is
+    /// no failure: the reader has what it wanted.
+    static func settle(_ status: Int32, of command: String) -> Int32 {
+        let (failure, loss) = lock.withLock {
+            // What C's streams hold goes out, too. Of a standard output that was closed from the
+            // beginning nothing is expected as long as nothing was printed.
+            if fflush(nil) != 0 || close(1) != 0, standing.failure == nil, errno != EBADF {
+                standing.failure = errno
+            }
+            return (standing.failure, standing.loss)
+        }
+        guard let failure, failure != EPIPE || loss != nil else { return status }
+        let reason = String(cString: strerror(failure))
+        complain(
+            "\(command): standard output cannot be written: \(reason)"
+                + (loss.map { "; \($0)" } ?? ""))
+        return status == ExitStatus.success ? ExitStatus.cannotCreate : status
     }
 
     /// Writes to standard error, at once.
@@ -30,25 +77,53 @@ enum Terminal {
         return "'" + parts.joined(separator: "'\\''") + "'"
     }
 
+    /// What a terminal would obey, or draw in another order than it is in, is shown as its number:
+    /// names come from strangers. Lines stay lines.
+    static func harmless(_ text: String) -> String {
+        var shown = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            let isObeyed =
+                switch scalar.properties.generalCategory {
+                case .control: scalar != "\n"
+                case .lineSeparator, .paragraphSeparator: true
+                default: scalar.properties.isBidiControl
+                }
+            if isObeyed {
+                let number = String(scalar.value, radix: 16, uppercase: true)
+                shown.append(contentsOf: "\\u{\(number)}".unicodeScalars)
+            } else {
+                shown.append(scalar)
+            }
+        }
+        return String(shown)
+    }
+
     /// Whether a person looks at what is printed.
     static var isTerminal: Bool { isatty(1) == 1 }
 
     /// Colour only where a person sees it.
     static var hasColour: Bool { isatty(1) == 1 && getenv("NO_COLOR") == nil }
 
-    private static func write(_ text: String, to descriptor: Int32) {
+    /// The system's reason why not all of it was written; `nil`: it was.
+    @discardableResult
+    private static func write(_ text: String, to descriptor: Int32) -> Int32? {
         let bytes = Array(text.utf8)
         var sent = 0
         while sent < bytes.count {
             let written = bytes[sent...].withUnsafeBytes { buffer in
                 Glibc.write(descriptor, buffer.baseAddress, buffer.count)
             }
-            if written > 0 {
+            if written >= 0 {
                 sent += written
+            } else if errno == EAGAIN {
+                // Whoever shares the descriptor has made it one that does not wait.
+                var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                poll(&room, 1, -1)
             } else if errno != EINTR {
-                return
+                return errno
             }
         }
+        return nil
     }
 }
 
@@ -60,7 +135,7 @@ enum ExitStatus {
     /// What was given is not what it should be.
     static let badData: Int32 = 65
     static let unavailable: Int32 = 69
-    /// An output file exists or cannot be made.
+    /// An output exists or cannot be written.
     static let cannotCreate: Int32 = 73
     static let configuration: Int32 = 78
 

@@ -8,6 +8,8 @@ struct AdminRefusal: Error, CustomStringConvertible {
     let description: String
     /// The command's exit status.
     var status = ExitStatus.failure
+    /// Whether it was printed as JSON, as the server told it.
+    var isPrinted = false
 }
 
 /// The way to a store's admin API: the socket of the running server, or the file itself.
@@ -27,8 +29,10 @@ final class AdminConnection {
         CommandOption("json", nil, "print the answer as JSON"),
     ]
 
-    /// - Parameter makesStore: whether a store that does not exist is made, with its tables.
-    init(_ arguments: Arguments, makesStore: Bool = false) throws {
+    /// - Parameters:
+    ///   - makesStore: whether a store that does not exist is made, with its tables.
+    ///   - reads: nothing is asked for that changes anything: a file of an older schema is refused.
+    init(_ arguments: Arguments, makesStore: Bool = false, reads: Bool = false) throws {
         isJSON = arguments.has("json")
         if let socket = arguments.string("socket") {
             way = .server(socket: socket)
@@ -57,9 +61,14 @@ final class AdminConnection {
                     + "`rouse serve`, or with `rouse app create APP --new-store`",
                 status: ExitStatus.unavailable)
         }
+        let upgrades = StoreUpgrades(refuses: reads) { Terminal.complain("rouse: \($0)") }
         do {
-            way = .file(try OfflineAdministration(place, makesStore: makesStore))
+            way = .file(
+                try OfflineAdministration(place, makesStore: makesStore, upgrades: upgrades))
         } catch {
+            if upgrades.hasRefused {
+                throw AdminRefusal(description: ErrorWords.of(error), status: ExitStatus.badData)
+            }
             throw AdminRefusal(
                 description: "\(ErrorWords.of(error)); "
                     + "if that is a server with another admin socket, give --socket PATH",
@@ -78,19 +87,24 @@ final class AdminConnection {
 
     /// Asks, prints the answer if it was to be JSON, and gives it back.
     ///
+    /// - Parameter loss: What is lost if the answer, which holds a secret that is told this once,
+    ///   cannot be printed, and what to do then.
     /// - Throws: what the API refused, in its words.
     @discardableResult
     func ask(
-        _ method: String, _ path: [String], _ body: JSONValue? = nil, limit: Int? = nil
+        _ method: String, _ path: [String], _ body: JSONValue? = nil, limit: Int? = nil,
+        loss: ((JSONValue) -> String)? = nil
     ) throws -> JSONValue {
         let bytes = try body?.bytes ?? []
         let (status, answer) = try send(
             method, path, query: limit.map { [("limit", String($0))] } ?? [], bytes)
         let value = answer.isEmpty ? JSONValue.object([:]) : try JSONValue(bytes: answer)
+        if let loss, (200..<300).contains(status) { Terminal.expectLoss(loss(value)) }
         if isJSON { Terminal.print(String(decoding: try value.bytes, as: UTF8.self)) }
         guard (200..<300).contains(status) else {
             let detail = value["detail"].words
-            throw AdminRefusal(description: detail.isEmpty ? "status \(status)" : detail)
+            throw AdminRefusal(
+                description: detail.isEmpty ? "status \(status)" : detail, isPrinted: isJSON)
         }
         return value
     }
@@ -117,7 +131,9 @@ final class AdminConnection {
 
     /// Prints for people; nothing when JSON was asked for.
     func say(_ text: @autoclosure () -> String) {
-        if !isJSON { Terminal.print(text()) }
+        guard !isJSON else { return }
+        let text = text()
+        Terminal.print(Terminal.isTerminal ? Terminal.harmless(text) : text)
     }
 
     /// Remarks that no script should read.

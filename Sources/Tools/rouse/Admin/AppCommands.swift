@@ -13,8 +13,12 @@ extension Rouse {
                 It goes to the running server, or to the store's file. Where there is neither it
                 makes none, unless --new-store says that this is to be the beginning of one.
                 """),
-        command("app list", "list the apps", [], [], listApps),
-        command("app show", "show an app: policy, keys, push credentials", ["APP"], [], showApp),
+        command(
+            "app list", "list the apps", [], [], listApps,
+            examples: ["rouse app list --config rouse.conf"]),
+        command(
+            "app show", "show an app: policy, keys, push credentials", ["APP"], [], showApp,
+            examples: ["rouse app show shop", "rouse app show shop --json"]),
         command(
             "app set", "change an app's policy", ["APP"], policyOptions, setApp,
             examples: [
@@ -42,7 +46,8 @@ extension Rouse {
                 """),
         command(
             "app remove", "remove an app and everything of it", ["APP"],
-            [CommandOption("yes", nil, "really: it cannot be undone")], removeApp),
+            [CommandOption("yes", nil, "really: it cannot be undone")], removeApp,
+            examples: ["rouse app remove shop --yes"]),
     ]
 
     /// A command of the admin API.
@@ -80,14 +85,14 @@ extension Rouse {
     }
 
     /// The options that named the store or its server, to be named again.
-    private static func storeOptions(_ arguments: Arguments) -> String {
+    static func storeOptions(_ arguments: Arguments) -> String {
         ["config", "store", "socket"].compactMap { option in
             arguments.string(option).map { " --\(option) \(Terminal.quoted($0))" }
         }.joined()
     }
 
     private static func listApps(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let apps = try connection.ask("GET", ["apps"])["apps"].items
         let rows = apps.map { app in
             [
@@ -103,7 +108,7 @@ extension Rouse {
     }
 
     private static func showApp(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let app = try connection.ask("GET", ["apps", arguments.operands[0]])
         connection.say(text(of: app))
     }

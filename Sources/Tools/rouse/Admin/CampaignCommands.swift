@@ -1,3 +1,4 @@
+import APNsSimulator
 import FoundationEssentials
 import Glibc
 import JSONTree
@@ -123,7 +124,7 @@ extension Rouse {
         var fields = try campaignFields(arguments)
         fields["push"] = .object(["body": .text("-")])
         fields["dry_run"] = .flag(true)
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let tally = try connection.ask("POST", path(arguments), .object(fields))
         var lines = ["\(tally["devices"].words) devices"]
         if arguments.has("canary") { lines.append("  \(tally["canary"].words) of them first") }
@@ -168,8 +169,11 @@ extension Rouse {
             if let other = options.first(where: { arguments.has($0) }) {
                 throw UsageError("--push has the whole text: leave --\(other) out")
             }
-            guard let data = FileManager.default.contents(atPath: file) else {
-                throw UsageError("--push \(file): cannot be read")
+            let data: Data
+            do {
+                data = try Data(contentsOf: URL(fileURLWithPath: file))
+            } catch {
+                throw UsageError("--push \(file): cannot be read: \(ErrorWords.reason(error))")
             }
             do {
                 return try JSONValue(bytes: Array(data))
@@ -211,7 +215,7 @@ extension Rouse {
     // MARK: Showing
 
     private static func listCampaigns(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let campaigns = try connection.ask("GET", path(arguments))["campaigns"].items
         let rows = campaigns.map { campaign in
             let progress = campaign["progress"]
@@ -228,7 +232,7 @@ extension Rouse {
     }
 
     private static func showCampaign(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         if let user = arguments.string("user") {
             if arguments.has("watch") { throw UsageError("--watch shows no single user") }
             let fates = try connection.ask("GET", path(arguments) + ["users", user])

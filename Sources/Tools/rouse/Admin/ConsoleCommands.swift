@@ -16,14 +16,17 @@ extension Rouse {
                 Prints the token, this once: the store keeps a hash of it. The console is at
                 /console of console.host and console.port; it is off unless the port is set.
                 """),
-        command("console token list", "list the console tokens", [], [], listConsoleTokens),
+        command(
+            "console token list", "list the console tokens", [], [], listConsoleTokens,
+            examples: ["rouse console token list --config rouse.conf"]),
         command(
             "console token revoke", "end a console token and the sessions it opened", ["TOKEN"],
-            [], revokeConsoleToken, notes: "TOKEN is its id, as the list shows it."),
+            [], revokeConsoleToken, examples: ["rouse console token revoke TOKEN"],
+            notes: "TOKEN is its id, as the list shows it."),
         command(
             "console audit", "list what operators changed, newest first", [],
             [CommandOption("limit", "NUMBER", "how many changes, 1 to 500 (default 50)")],
-            listAudit,
+            listAudit, examples: ["rouse console audit --limit 20 --config rouse.conf"],
             notes: """
                 Every change through the console, the admin socket or a command on the store,
                 written down before it is carried out; secrets are left out. 90 days, and of more
@@ -42,7 +45,11 @@ extension Rouse {
             fields["expires_seconds"] = .number(Int64(seconds))
         }
         let connection = try AdminConnection(arguments)
-        let token = try connection.ask("POST", ["console", "tokens"], .object(fields))
+        let token = try connection.ask("POST", ["console", "tokens"], .object(fields)) { token in
+            let id = token["id"].words
+            return "console token \(id) is live, and its secret is lost: revoke it by "
+                + "`rouse console token revoke \(id)\(storeOptions(arguments))`"
+        }
         connection.remark(
             "token \(token["id"].words), \(token["role"].words), until "
                 + "\(token["expires_at"].words); shown this once:")
@@ -67,7 +74,7 @@ extension Rouse {
     }
 
     private static func listConsoleTokens(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let tokens = try connection.ask("GET", ["console", "tokens"])["tokens"].items
         let rows = tokens.map { token in
             ["id", "role", "expires_at", "label"].map { token[$0].words }
@@ -85,7 +92,7 @@ extension Rouse {
 
     private static func listAudit(_ arguments: Arguments) throws {
         let limit: Int = try arguments.number("limit", in: 1...500) ?? 50
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let changes = try connection.ask("GET", ["audit"], limit: limit)["changes"].items
         let rows = changes.map { change in
             let status = change["status"].words

@@ -3,16 +3,21 @@ import JSONTree
 extension Rouse {
     /// `rouse app devices` and `device`.
     static let deviceCommands: [Command] = [
-        command("app devices", "list a user's devices", ["APP", "USER"], [], listDevices),
-        command("app device show", "show a device", ["APP", "DEVICE"], [], showDevice),
+        command(
+            "app devices", "list a user's devices", ["APP", "USER"], [], listDevices,
+            examples: ["rouse app devices shop anna"]),
+        command(
+            "app device show", "show a device", ["APP", "DEVICE"], [], showDevice,
+            examples: ["rouse app device show shop 0190a1b2-c3d4-7123-8456-789abcdef013"]),
         command(
             "app device remove", "end a device's sessions and forget its push token",
-            ["APP", "DEVICE"], [], removeDevice),
+            ["APP", "DEVICE"], [], removeDevice,
+            examples: ["rouse app device remove shop 0190a1b2-c3d4-7123-8456-789abcdef013"]),
     ]
 
     private static func listDevices(_ arguments: Arguments) throws {
         let (app, user) = (arguments.operands[0], arguments.operands[1])
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let devices = try connection.ask("GET", ["apps", app, "users", user, "devices"])
         let rows = devices["devices"].items.map { device in
             [
@@ -30,7 +35,7 @@ extension Rouse {
 
     private static func showDevice(_ arguments: Arguments) throws {
         let (app, id) = (arguments.operands[0], arguments.operands[1])
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let device = try connection.ask("GET", ["apps", app, "devices", id])
         let token = device["push_token"]
         var lines = [

@@ -21,7 +21,7 @@ extension Rouse {
         let app = try arguments.required("app")
         let message = try arguments.required("message")
         let user = arguments.string("user").map { ["users", $0] } ?? []
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let found = try connection.ask(
             "GET", ["apps", app] + user + ["messages", message, "explain"])
         connection.say(timeline(found, device: arguments.string("device")))

@@ -12,13 +12,19 @@ extension Rouse {
             ], addIssuerKey,
             examples: ["rouse app issuer-key add shop --kid 2026 --key issuer.pub.pem"]),
         command(
-            "app issuer-key remove", "take such a key back", ["APP", "KID"], [], removeIssuerKey),
+            "app issuer-key remove", "take such a key back", ["APP", "KID"], [], removeIssuerKey,
+            examples: ["rouse app issuer-key remove shop 2026"]),
         command(
             "app api-key create", "make a key for the app's backend", ["APP"], [], createAPIKey,
             examples: ["KEY=$(rouse app api-key create shop)"],
             notes: "Prints the key, this once: the server keeps a hash. Two may be live."),
-        command("app api-key list", "list the app's API keys", ["APP"], [], listAPIKeys),
-        command("app api-key revoke", "end an API key", ["APP", "KEY-ID"], [], revokeAPIKey),
+        command(
+            "app api-key list", "list the app's API keys", ["APP"], [], listAPIKeys,
+            examples: ["rouse app api-key list shop"]),
+        command(
+            "app api-key revoke", "end an API key", ["APP", "KEY-ID"], [], revokeAPIKey,
+            examples: ["rouse app api-key revoke shop KEY-ID"],
+            notes: "KEY-ID is its id, as the list shows it."),
     ]
 
     /// `rouse app push` and `push status`.
@@ -54,9 +60,11 @@ extension Rouse {
                 CommandOption(
                     "environment", "production|development", "whose tokens they are for"),
                 CommandOption("name", "NAME", "of several in one environment"),
-            ], removePush),
+            ], removePush,
+            examples: ["rouse app push remove shop --environment production --name old"]),
         command(
             "push status", "tell how it stands with each push credential", [], [], pushStatus,
+            examples: ["rouse push status --config rouse.conf"],
             notes: """
                 Of a running server. `unreachable`: no connection to APNs comes about. `tripped`:
                 tokens that APNs accepted before are called wrong all at once; the credential is
@@ -100,13 +108,18 @@ extension Rouse {
     private static func createAPIKey(_ arguments: Arguments) throws {
         let app = arguments.operands[0]
         let connection = try AdminConnection(arguments)
-        let key = try connection.ask("POST", ["apps", app, "api-keys"])
+        let key = try connection.ask("POST", ["apps", app, "api-keys"]) { key in
+            let id = key["id"].words
+            let words = "app api-key revoke \(Terminal.quoted(app)) \(id)"
+            return "API key \(id) is live, and its secret is lost: revoke it by "
+                + "`rouse \(words)\(storeOptions(arguments))`"
+        }
         connection.remark("API key \(key["id"].words) of \(app), shown this once:")
         connection.say(key["secret"].words)
     }
 
     private static func listAPIKeys(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let keys = try connection.ask("GET", ["apps", arguments.operands[0], "api-keys"])
         let rows = keys["api_keys"].items.map { [$0["id"].words, $0["created_at"].words] }
         connection.say(rows.isEmpty ? "no API keys" : textTable(["KEY-ID", "CREATED"], rows))
@@ -157,7 +170,7 @@ extension Rouse {
     }
 
     private static func pushStatus(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         guard connection.isServed else {
             throw AdminRefusal(
                 description: "no server is running, and only that knows how it stands with push "

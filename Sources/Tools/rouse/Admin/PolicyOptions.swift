@@ -155,7 +155,7 @@ extension Rouse {
         for number in learned {
             if let value = try number.read(arguments) { fields[number.field] = value }
         }
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: fields.isEmpty)
         let path = ["apps", arguments.operands[0]]
         let app =
             try fields.isEmpty

@@ -59,11 +59,16 @@ extension Rouse {
                     + "server, which makes it at its first start",
                 status: ExitStatus.unavailable)
         }
+        let upgrades = StoreUpgrades(refuses: true)
         do {
             return try CredentialCheck.run(
                 place: place, app: arguments.string("app"),
-                environment: arguments.string("environment"), name: arguments.string("name"))
+                environment: arguments.string("environment"), name: arguments.string("name"),
+                upgrades: upgrades)
         } catch {
+            if upgrades.hasRefused {
+                throw AdminRefusal(description: ErrorWords.of(error), status: ExitStatus.badData)
+            }
             throw AdminRefusal(
                 description:
                     "\(place.name) cannot be read: \(ErrorWords.of(error)); is it the "

@@ -18,8 +18,31 @@ extension CommandDescription {
         guard field.allSatisfy({ $0.isASCII && $0.isLowercase || $0 == "_" || $0 == "." }),
             let name = option(ofField: field) ?? operand(ofField: field)
         else { return refusal }
+        if let time = time(rest, ofField: field, as: name) { return "\(name) \(time)" }
         return rest.hasPrefix("must ") ? "\(name) \(rest)" : "\(name): \(rest)"
     }
+
+    /// The numbers of a field that an option takes as a time, with their unit, as they are given.
+    private func time(_ rest: Substring, ofField field: String, as name: String) -> String? {
+        guard let size = Self.timeUnits.first(where: { field.hasSuffix($0.suffix) })?.size,
+            options.contains(where: { "--\($0.name)" == name && $0.value == "TIME" }),
+            let range = rest.wholeMatch(of: /must be a whole number from ([0-9]+) to ([0-9]+)/),
+            let least = Int(range.1), let most = Int(range.2), most <= Int.max / size
+        else { return nil }
+        return "must be a time from \(Self.shown(least * size)) to \(Self.shown(most * size))"
+    }
+
+    /// Seconds in the largest unit of which they are a whole number.
+    private static func shown(_ seconds: Int) -> String {
+        let units = [(86_400, "d"), (3_600, "h"), (60, "m")]
+        let unit = units.first { seconds > 0 && seconds % $0.0 == 0 } ?? (1, "s")
+        return "\(seconds / unit.0)\(unit.1)"
+    }
+
+    private static let timeUnits = [
+        (suffix: "_seconds", size: 1), (suffix: "_hours", size: 3_600),
+        (suffix: "_days", size: 86_400),
+    ]
 
     private func option(ofField field: String) -> String? {
         let last = String(field.split(separator: ".").last ?? "")

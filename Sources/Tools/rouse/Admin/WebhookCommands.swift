@@ -12,10 +12,12 @@ extension Rouse {
             ], addWebhook,
             examples: ["rouse app webhook add shop --url https://shop.example/rouse"],
             notes: "Prints the secret that signs deliveries, this once."),
-        command("app webhook list", "list the app's webhooks", ["APP"], [], listWebhooks),
+        command(
+            "app webhook list", "list the app's webhooks", ["APP"], [], listWebhooks,
+            examples: ["rouse app webhook list shop"]),
         command(
             "app webhook show", "show a webhook and how it does", ["APP", "WEBHOOK"], [],
-            showWebhook),
+            showWebhook, examples: ["rouse app webhook show shop WEBHOOK"]),
         command(
             "app webhook set", "change a webhook", ["APP", "WEBHOOK"],
             [
@@ -27,9 +29,14 @@ extension Rouse {
             "app webhook rotate", "sign with a new secret beside the old one",
             ["APP", "WEBHOOK"],
             [CommandOption("end", nil, "the receiver has the new one: forget the old")],
-            rotateWebhook, notes: "Prints the new secret, this once."),
+            rotateWebhook,
+            examples: [
+                "rouse app webhook rotate shop WEBHOOK",
+                "rouse app webhook rotate shop WEBHOOK --end",
+            ], notes: "Prints the new secret, this once."),
         command(
-            "app webhook remove", "end a webhook", ["APP", "WEBHOOK"], [], removeWebhook),
+            "app webhook remove", "end a webhook", ["APP", "WEBHOOK"], [], removeWebhook,
+            examples: ["rouse app webhook remove shop WEBHOOK"]),
     ]
 
     private static func path(_ arguments: Arguments) -> [String] {
@@ -45,14 +52,19 @@ extension Rouse {
         var fields: [String: JSONValue] = ["url": .text(try arguments.required("url"))]
         fields["events"] = events(arguments)
         let connection = try AdminConnection(arguments)
-        let webhook = try connection.ask("POST", path(arguments), .object(fields))
+        let webhook = try connection.ask("POST", path(arguments), .object(fields)) { webhook in
+            let id = webhook["id"].words
+            let words = "app webhook remove \(Terminal.quoted(arguments.operands[0])) \(id)"
+            return "webhook \(id) is live, and its secret is lost: remove it by "
+                + "`rouse \(words)\(storeOptions(arguments))`"
+        }
         warn(connection, of: webhook["url"].words, arguments)
         connection.remark("webhook \(webhook["id"].words); its secret, shown this once:")
         connection.say(webhook["secret"].words)
     }
 
     private static func listWebhooks(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let webhooks = try connection.ask("GET", path(arguments))["webhooks"].items
         let rows = webhooks.map { webhook in
             ["id", "state", "attempts", "last_success_at", "url"].map { webhook[$0].words }
@@ -64,7 +76,7 @@ extension Rouse {
     }
 
     private static func showWebhook(_ arguments: Arguments) throws {
-        let connection = try AdminConnection(arguments)
+        let connection = try AdminConnection(arguments, reads: true)
         let webhook = try connection.ask("GET", path(arguments))
         connection.say(text(of: webhook))
     }
@@ -115,7 +127,13 @@ extension Rouse {
             return connection.say("deliveries are signed with the newest secret only")
         }
         let webhook = try connection.ask(
-            "POST", path(arguments) + ["secrets"], .object([:]))
+            "POST", path(arguments) + ["secrets"], .object([:])
+        ) { webhook in
+            let names = arguments.operands.map { Terminal.quoted($0) }.joined(separator: " ")
+            return "webhook \(webhook["id"].words) signs with the old secret and the new one, "
+                + "which is lost: forget the old one by `rouse app webhook rotate \(names) --end"
+                + "\(storeOptions(arguments))` and rotate again"
+        }
         connection.remark("deliveries are signed with both now; the new secret, shown this once:")
         connection.say(webhook["secret"].words)
     }

@@ -1,3 +1,4 @@
+import APNsSimulator
 import Crypto
 import FoundationEssentials
 import Glibc
@@ -43,13 +44,17 @@ extension Rouse {
                     CommandOption("nonce", "NONCE", "the challenge's nonce, base64url"),
                     CommandOption("issuer", "NAME", "`iss` (default rouse-dev)"),
                     CommandOption("lifetime", "SECONDS", "until it expires (default 300)"),
+                ],
+                examples: [
+                    "rouse dev identity-token --key keys/issuer.pem --kid 2026 --app shop "
+                        + "--user anna --nonce NONCE"
                 ]),
             run: makeToken),
     ]
 
     private static func makeCertificates(_ arguments: Arguments) throws -> Int32 {
         let directory = URL(fileURLWithPath: arguments.operands[0])
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        try makeDirectory(directory)
         let given = arguments.strings("name")
         let names = given.isEmpty ? ["localhost", "127.0.0.1", "::1"] : given
         let made: DevelopmentCertificates
@@ -84,7 +89,7 @@ extension Rouse {
         let paths = [base + ".pem", base + ".pub.pem"]
         try refuseToReplace(paths)
         let directory = URL(fileURLWithPath: base).deletingLastPathComponent()
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        try makeDirectory(directory)
         let key = PrivateKey.generate(kind)
         try write(key.pem, to: paths[0], mode: 0o600)
         try write(key.publicKeyPEM, to: paths[1], mode: 0o644)
@@ -98,6 +103,15 @@ extension Rouse {
             lifetime: try arguments.number("lifetime", in: Int64(1)...86_400) ?? 300)
         Terminal.print(try signer.token(nonce: try arguments.required("nonce")))
         return ExitStatus.success
+    }
+
+    private static func makeDirectory(_ directory: URL) throws {
+        do {
+            try FileManager.default.createDirectory(
+                at: directory, withIntermediateDirectories: true)
+        } catch {
+            throw AdminRefusal(description: ErrorWords.of(error), status: ExitStatus.cannotCreate)
+        }
     }
 
     private static func refuseToReplace(_ paths: [String]) throws {

@@ -1,0 +1,68 @@
+import Foundation
+import Testing
+
+/// How commands that refuse something end, and what they say to programs.
+@Suite struct RefusalTests {
+    struct Problem: Decodable {
+        let type: String
+        let title: String
+        let detail: String
+        let exitStatus: Int32
+    }
+
+    @Test(
+        "with --json a refusal is one JSON object, whatever its status",
+        arguments: [
+            ("app list --frobnicate --json", 64), ("app list --store gone --json", 69),
+            ("backup x --store junk --json", 65), ("backup pipe --store junk --json", 73),
+            ("app list --json --config wrong.conf", 78), ("migrate --json --store gone", 69),
+            ("node list --json", 78), ("backup --json x --config pg.conf", 78),
+            ("restore --json x --config pg.conf", 78),
+        ])
+    func json(line: String, status: Int32) throws {
+        let program = try Program()
+        try program.write("no store", "junk")
+        try program.write("listen.port = x\n", "wrong.conf")
+        try program.write("store.postgres = postgresql://rouse@db/rouse\n", "pg.conf")
+        #expect(symlink("junk", program.path("pipe")) == 0)
+        let refused = try program.rouse(words: line)
+        #expect(refused.status == status, "\(refused.all)")
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        let problem = try decoder.decode(Problem.self, from: Data(refused.output.utf8))
+        #expect(problem.exitStatus == status && !problem.title.isEmpty)
+        #expect(refused.errors.contains(problem.detail), "\(refused.errors)")
+        #expect(problem.type == "urn:rouse:problem:command")
+    }
+
+    @Test("what a server refuses is printed once, as the server tells it")
+    func ofTheServer() throws {
+        let program = try Program()
+        #expect(try program.rouse("app", "create", "shop", "--new-store").status == 0)
+        let refused = try program.rouse("app", "show", "gone", "--json")
+        #expect(refused.status == 1)
+        #expect(refused.output.split(separator: "\n").count == 1, "\(refused.output)")
+        #expect(refused.output.contains(#""status":404"#), "\(refused.output)")
+    }
+
+    @Test(
+        "an output that cannot be made ends with 73",
+        arguments: ["man --to /proc/x", "dev certificates /proc/x", "dev key /proc/x/key"])
+    func outputs(line: String) throws {
+        let refused = try Program().rouse(words: line)
+        #expect(refused.status == 73, "\(refused.status): \(refused.errors)")
+        #expect(refused.errors.contains("/proc/x"), "\(refused.errors)")
+    }
+
+    @Test(
+        "a message begins with the whole name of its command",
+        arguments: [
+            "node drain a --set store.postgres=postgresql://127.0.0.1:1/rouse",
+            "migrate --store gone", "backup x --store gone", "export x.db",
+        ])
+    func names(line: String) throws {
+        let refused = try Program().rouse(words: line)
+        let name = line.hasPrefix("node") ? "node drain" : String(line.prefix { $0 != " " })
+        #expect(refused.errors.hasPrefix("rouse \(name): "), "\(refused.errors)")
+    }
+}
