@@ -38,6 +38,31 @@ import Wake
         #expect(redial.nextAt == nil && redial.failures == 0)
     }
 
+    @Test("a few connections at once, then one every three seconds; probes leave half of them")
+    func connectRate() {
+        var rate = ConnectRate(burst: 4, every: 3_000)
+        for _ in 0..<2 {
+            #expect(rate.nextAt(.probe, now: at(1_000)) == nil)
+            rate.began(now: at(1_000))
+        }
+        #expect(rate.nextAt(.probe, now: at(1_000)) == at(4_000))
+        #expect(rate.nextAt(.campaign, now: at(3_999)) == at(4_000))
+        for _ in 0..<2 {
+            #expect(rate.nextAt(.alert, now: at(1_000)) == nil)
+            rate.began(now: at(1_000))
+        }
+        #expect(rate.nextAt(.alert, now: at(1_000)) == at(4_000))
+        #expect(rate.nextAt(.alert, now: at(4_000)) == nil)
+        #expect(rate.nextAt(.probe, now: at(4_000)) == at(10_000))
+        // After long quiet no more than the few, too.
+        let begun = (0..<9).count { _ in
+            guard rate.nextAt(.wake, now: at(900_000)) == nil else { return false }
+            rate.began(now: at(900_000))
+            return true
+        }
+        #expect(begun == 4)
+    }
+
     @Test("growth needs pressure that lasts, and waits after each step")
     func growth() {
         var growth = LaneGrowth(after: 1_000, spacing: 10_000)

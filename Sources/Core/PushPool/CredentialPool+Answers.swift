@@ -16,7 +16,10 @@ extension CredentialPool {
         for push in answered.lost { unanswered(push, id, &turn) }
         lastFailure = ""
         let age = lanes[lane].connections[place].age(turn.now)
-        if redial.failures > 0, age >= turn.configuration.soundAge { redial.worked() }
+        // It says nothing of the connections of other classes, which may fail meanwhile.
+        if lanes[lane].redial.failures > 0, age >= turn.configuration.soundAge {
+            lanes[lane].redial.worked()
+        }
         var push = answered.push
         let answer = PushAnswer(
             status: response.status, reason: response.reason, timestamp: response.timestamp,

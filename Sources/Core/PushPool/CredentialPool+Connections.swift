@@ -11,17 +11,27 @@ extension CredentialPool {
     mutating func connect(
         _ index: Int, _ turn: inout PushTurn, _ tokens: inout ProviderTokens
     ) {
-        guard !lanes[index].isDialing, !isRetired, redial.mayConnect(now: turn.now) else { return }
+        guard !lanes[index].isDialing, !isRetired, mayConnect(lanes[index], now: turn.now)
+        else { return }
         // A provider token comes while the connection is made.
         if case .unusable(let problem) = authority(&turn, &tokens) {
             return rest(.max, reason: problem, &turn)
         }
+        connectRate.began(now: turn.now)
         lastNumber += 1
         let id = ConnectionID(pool: serial, lane: lanes[index].kind, number: lastNumber)
         lanes[index].connections.append(
             PushConnection(id, usesTokens: provider != nil, turn))
         turn.actions.append(.dial(id, credential))
     }
+
+    /// When the next connection of a lane may be begun; `nil`: now.
+    func nextConnect(_ lane: Lane, now: Instant) -> Instant? {
+        let times = [lane.redial.nextAt, connectRate.nextAt(lane.kind, now: now)]
+        return times.compactMap { $0 }.filter { $0 > now }.max()
+    }
+
+    func mayConnect(_ lane: Lane, now: Instant) -> Bool { nextConnect(lane, now: now) == nil }
 
     /// Another connection takes the place of this one, which goes on until then.
     mutating func replace(
@@ -217,10 +227,11 @@ extension CredentialPool {
     private mutating func lost(
         _ connection: PushConnection, _ turn: inout PushTurn
     ) -> Milliseconds {
-        redial.lost(
+        let index = Self.index(of: connection.id.lane)
+        lanes[index].redial.lost(
             age: connection.age(turn.now), hasAnswered: connection.hasAnswered,
             chance: turn.chance.next(), now: turn.now)
-        return redial.nextAt.map { $0.since(turn.now) } ?? 0
+        return nextConnect(lanes[index], now: turn.now).map { $0.since(turn.now) } ?? 0
     }
 
     private mutating func ended(

@@ -15,11 +15,11 @@ struct CredentialPool {
     /// `nil`: it is a certificate.
     let provider: ProviderKey?
     var lanes: [Lane]
-    var redial: Redial
     private(set) var pause: Pause?
     private var pauseCount = 0
     /// After a pause one push shows whether APNs accepts again.
     var isProbing = false
+    var connectRate: ConnectRate
     var breaker: TokenBreaker
     var verdicts: Verdicts
     var topics: TopicPauses
@@ -50,9 +50,8 @@ struct CredentialPool {
             ? ProviderKey(
                 team: credential.team, keyID: credential.keyID, pem: credential.privateKeyPEM)
             : nil
-        redial = Redial(
-            delay: configuration.reconnectDelay, delayMax: configuration.reconnectDelayMax,
-            soundAge: configuration.soundAge)
+        connectRate = ConnectRate(
+            burst: configuration.connectsBurst, every: configuration.connectSpacing)
         breaker = TokenBreaker(
             count: configuration.breakerCount, share: configuration.breakerShare,
             window: configuration.breakerWindow)
@@ -77,8 +76,9 @@ struct CredentialPool {
         let lane = lanes[Self.index(of: kind)]
         // While no connection comes about, pushes wait in the store.
         guard
-            lane.isUsable || redial.failures < turn.configuration.reconnectPatience
-                || redial.mayConnect(now: turn.now)
+            lane.isUsable || mayConnect(lane, now: turn.now)
+                || lane.redial.failures < turn.configuration.reconnectPatience
+                    && connectRate.nextAt(kind, now: turn.now) == nil
         else { return 0 }
         if isProbing { return isIdle ? 1 : 0 }
         return lane.freeStreams(waitingMax: turn.configuration.waitingMax)
@@ -96,7 +96,8 @@ struct CredentialPool {
         PushCredentialStatus(
             credential: key, isCertificate: provider == nil,
             pausedFor: pause.map { $0.until.since(now) }, pauseReason: pause?.reason ?? "",
-            isTripped: breaker.isTripped, failures: redial.failures, lastGoAway: lastGoAway,
+            isTripped: breaker.isTripped, failures: lanes.map(\.redial.failures).max() ?? 0,
+            lastGoAway: lastGoAway,
             lastFailure: lastFailure,
             topics: topics.resting(now: now).map {
                 PushTopicStatus(topic: $0.topic, pausedFor: $0.wait, reason: $0.reason)

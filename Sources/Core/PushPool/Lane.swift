@@ -15,10 +15,15 @@ struct Lane {
     /// Gives way to the connection that is being made.
     var replaced: ConnectionID?
     private var replacedAt: Instant?
+    /// When the next connection may be begun, by what came of the last ones.
+    var redial: Redial
     private var growth: LaneGrowth
 
     init(_ kind: PushClass, _ configuration: PushGatewayConfiguration) {
         self.kind = kind
+        redial = Redial(
+            delay: configuration.reconnectDelay, delayMax: configuration.reconnectDelayMax,
+            soundAge: configuration.soundAge)
         growth = LaneGrowth(
             after: configuration.growAfter, spacing: configuration.growSpacing)
     }

@@ -37,9 +37,13 @@ public struct PushGatewayConfiguration: Equatable, Sendable {
     /// The first wait after a connection that came to nothing; it doubles.
     public var reconnectDelay: Milliseconds = 500
     public var reconnectDelayMax: Milliseconds = 30_000
-    /// Connections that came to nothing, in a row, after which pushes are no longer claimed for
-    /// the credential until the next try.
+    /// Connections of a class that came to nothing, in a row, after which its pushes are no longer
+    /// claimed until the next try.
     public var reconnectPatience = 3
+    /// Connections of a credential, of all classes, that may be begun at once; then there is one
+    /// in each `connectSpacing`: 35 in a minute at most.
+    public var connectsBurst = 15
+    public var connectSpacing: Milliseconds = 3_000
     /// Between two replacements of a connection that still works: APNs takes a pattern of
     /// connects and disconnects for an attack.
     public var replaceSpacing: Milliseconds = 30_000

@@ -1,6 +1,7 @@
 import Model
 
-/// When the next connection of a credential may be begun. Apple takes repeated connects and
+/// When the next connection of one class of a credential may be begun: a class whose connections
+/// fail waits ever longer, however well another one does. Apple takes repeated connects and
 /// disconnects for an attack. Pure.
 struct Redial: Equatable {
     let delay: Milliseconds

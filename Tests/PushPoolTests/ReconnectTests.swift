@@ -1,0 +1,59 @@
+import Feed
+import Model
+import Testing
+import Wake
+
+@testable import PushPool
+
+/// Connections that do not last, in transcripts of many steps: how often another one is begun, and
+/// what it does to the pushes of others.
+@Suite struct ReconnectTests {
+    /// The numbers of the connections that these lines begin.
+    private func dialed(_ lines: [String]) -> [UInt64] {
+        lines.filter { $0.hasPrefix("dial ") }.compactMap { UInt64($0.dropFirst(5)) }
+    }
+
+    @Test("a class whose connections fail waits ever longer, however well another class does")
+    func failingBesideBusy() {
+        var stage = Stage()
+        stage.warmUp()
+        _ = stage.give([])
+        _ = stage.wait(30_000)
+        var (dials, taken) = (0, 0)
+        for step in UInt64(1)...600 {
+            var lines = stage.wait(100)
+            if stage.asked != nil {
+                lines += stage.give([step], lane: step % 2 == 0 ? .wake : .probe)
+            }
+            if lines.contains("send \(step) on 1 with t1") {
+                lines += stage.answer(step)
+                taken += 1
+            }
+            var begun = dialed(lines)
+            while let number = begun.popLast() {
+                dials += 1
+                begun += dialed(stage.on(number, .up, .ended(.cut, inOrder: false)))
+            }
+        }
+        #expect(taken > 100 && dials > 3 && dials <= 12, "\(dials) in a minute")
+    }
+
+    @Test("connections that APNs binds to another key each time are begun no more often")
+    func boundToAnotherKey() {
+        var stage = Stage()
+        _ = stage.wait()
+        _ = stage.keep()
+        var begun = dialed(stage.give([1]))
+        var dials = 0
+        for number in UInt64(2)...600 {
+            while let connection = begun.popLast() {
+                dials += 1
+                begun += dialed(stage.on(connection, .up, .heard, .allows(streams: 9)))
+            }
+            begun += dialed(stage.answer(number - 1, 403, "UnrelatedKeyIdInToken"))
+            begun += dialed(stage.wait(100))
+            if stage.asked != nil { begun += dialed(stage.give([number])) }
+        }
+        #expect(dials > 15 && dials <= 36, "\(dials) in a minute")
+    }
+}
