@@ -63,6 +63,27 @@ import Wake
         #expect(begun == 4)
     }
 
+    @Test("refusals in a row: half the streams, and twice the wait, until an answer ends it")
+    func refusals() {
+        var refusals = StreamRefusals(delay: 500, delayMax: 4_000)
+        // What is under way together is one round.
+        let first = refusals.refused(3, lastTag: 8, open: 8, now: at(0))
+        let same = refusals.refused(8, lastTag: 8, open: 7, now: at(0))
+        #expect(first == nil && same == nil && refusals.rounds == 1 && refusals.most == 4)
+        #expect(!refusals.rests(now: at(0)))
+        var waits: [Milliseconds?] = []
+        for tag in UInt64(9)...14 {
+            waits.append(refusals.refused(tag, lastTag: tag, open: 4, now: at(1_000)))
+        }
+        #expect(waits == [500, 1_000, 2_000, 4_000, nil, nil], "only what is longer is told")
+        #expect(refusals.most == 1)
+        #expect(refusals.rests(now: at(4_999)) && !refusals.rests(now: at(5_000)))
+        refusals.answered(allowed: 3)
+        #expect(!refusals.rests(now: at(1_000)) && refusals.rounds == 0 && refusals.most == 2)
+        refusals.answered(allowed: 3)
+        #expect(refusals.most == nil)
+    }
+
     @Test("growth needs pressure that lasts, and waits after each step")
     func growth() {
         var growth = LaneGrowth(after: 1_000, spacing: 10_000)

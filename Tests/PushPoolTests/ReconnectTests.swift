@@ -38,6 +38,45 @@ import Wake
         #expect(taken > 100 && dials > 3 && dials <= 12, "\(dials) in a minute")
     }
 
+    @Test("refused for long: pushes are offered ever later; then each is taken once")
+    func refusedForLong() {
+        var stage = Stage()
+        stage.warmUp()
+        var due = Array(UInt64(1)...40)
+        var offered: [Int] = []
+        var taken: [UInt64] = []
+        for second in 0..<180 {
+            var lines = stage.wait(1_000)
+            let room = min(stage.room(.wake), due.count)
+            if stage.asked != nil {
+                lines += stage.give(Array(due.prefix(room)))
+                due.removeFirst(room)
+            }
+            var offers = 0
+            while let line = lines.popLast() {
+                let words = line.split(separator: " ")
+                if words.first == "send", let number = UInt64(words[1]) {
+                    offers += 1
+                    lines +=
+                        second < 120
+                        ? stage.on(1, .heard, .refused(tags: [stage.tag(number)]))
+                        : stage.answer(number)
+                } else if line.hasSuffix("not sent"), let number = UInt64(words[0]) {
+                    due.append(number)
+                } else if line.hasSuffix("taken"), let number = UInt64(words[0]) {
+                    taken.append(number)
+                }
+            }
+            offered.append(offers)
+        }
+        let asked = offered[60..<120].reduce(0, +)
+        #expect(asked >= 2 && asked <= 4, "\(offered)")
+        #expect(offered[..<10].reduce(0, +) < 120, "\(offered)")
+        #expect(taken.sorted() == Array(1...40))
+        let told = stage.told.filter { $0.contains("refuses") }
+        #expect(told.count == 7 && told.last?.hasSuffix("waits 30000 ms") ?? false, "\(told)")
+    }
+
     @Test("connections that APNs binds to another key each time are begun no more often")
     func boundToAnotherKey() {
         var stage = Stage()

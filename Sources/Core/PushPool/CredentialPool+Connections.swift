@@ -132,7 +132,11 @@ extension CredentialPool {
             guard let push = lanes[lane].connections[place].take(tag) else { return false }
             unanswered(push, id, &turn)
         case .refused(let tags):
-            returned(tags.compactMap { lanes[lane].connections[place].take($0) }, lane, &turn)
+            let (pushes, wait) = lanes[lane].connections[place].refused(tags, turn)
+            if lanes[lane].connections[place].isActive, !pushes.isEmpty {
+                tell(.refused(streams: pushes.count, wait: wait), of: id, &turn)
+            }
+            returned(pushes, lane, &turn)
         case .goAway(let reason, let code): goAway(reason, code, lane, place, &turn)
         case .pingAnswered: lanes[lane].connections[place].pingAnswered()
         case .notTaken(let tag):

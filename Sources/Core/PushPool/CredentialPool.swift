@@ -81,7 +81,7 @@ struct CredentialPool {
                     && connectRate.nextAt(kind, now: turn.now) == nil
         else { return 0 }
         if isProbing { return isIdle ? 1 : 0 }
-        return lane.freeStreams(waitingMax: turn.configuration.waitingMax)
+        return lane.freeStreams(waitingMax: turn.configuration.waitingMax, now: turn.now)
     }
 
     var openStreams: Int { lanes.reduce(0) { $0 + $1.openStreams } }

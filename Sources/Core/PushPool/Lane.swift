@@ -36,9 +36,9 @@ struct Lane {
     var isDialing: Bool { connections.contains(where: \.isDialing) }
 
     /// How many more pushes could be sent now.
-    func freeStreams(waitingMax: Int) -> Int {
+    func freeStreams(waitingMax: Int, now: Instant) -> Int {
         guard waiting.count < waitingMax else { return 0 }
-        let free = connections.reduce(0) { $0 + $1.freeStreams }
+        let free = connections.reduce(0) { $0 + $1.freeStreams(now) }
         // The first push has the connection made.
         return max(0, (isUsable ? free : 1) - waiting.count)
     }
@@ -69,7 +69,9 @@ struct Lane {
         for index in connections.indices {
             guard left > 0, !waiting.isEmpty else { break }
             guard connections[index].isReady(&turn) else { continue }
-            while left > 0, connections[index].freeStreams > 0, let push = waiting.takeFirst() {
+            while left > 0, connections[index].freeStreams(turn.now) > 0,
+                let push = waiting.takeFirst()
+            {
                 guard turn.now < push.sendBefore(turn.configuration) else {
                     tooLate.append(push)
                     continue
@@ -134,7 +136,9 @@ struct Lane {
                     && ($0.streamLimit > 1
                         || $0.oldestStream(turn.now) >= turn.configuration.streamDeadline)
             }
-        let isPressed = isFull && (!waiting.isEmpty || isBlocked)
+        // Who refuses streams is not to be asked on more connections.
+        let isRefused = active.contains(where: \.holdsBack)
+        let isPressed = isFull && !isRefused && (!waiting.isEmpty || isBlocked)
         let wants = growth.observe(isPressed: isPressed, now: turn.now)
         // Wrong tokens are asked about slowly; one connection does, if it answers.
         let most = kind == .probe ? (isStuck ? 2 : 1) : turn.configuration.connectionsMax

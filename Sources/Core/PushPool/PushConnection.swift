@@ -52,6 +52,8 @@ struct PushConnection {
     var isBehind = false
     /// It did not take a push; it is tried again when something has happened on it.
     private var isRefusing = false
+    /// It did nothing with pushes, and goes on living.
+    private var refusals: StreamRefusals
     private var silentStreams = 0
     /// Whether APNs has answered a push here: a connection without any came to nothing.
     private(set) var hasAnswered = false
@@ -62,6 +64,8 @@ struct PushConnection {
         self.id = id
         self.usesTokens = usesTokens
         streamsMax = turn.configuration.streamsMax
+        refusals = StreamRefusals(
+            delay: turn.configuration.refusalDelay, delayMax: turn.configuration.refusalDelayMax)
         standing = .dialing(before: turn.now + turn.configuration.connectDeadline)
         lastHeard = turn.now
         lastUsed = turn.now
@@ -77,11 +81,17 @@ struct PushConnection {
 
     var streamLimit: Int {
         guard readyAt != nil else { return 0 }
-        return min(allowed, usesTokens && !isAuthenticated ? 1 : streamsMax)
+        let most = min(streamsMax, refusals.most ?? .max)
+        return min(allowed, usesTokens && !isAuthenticated ? 1 : most)
     }
 
     /// How many more pushes it takes; before that it may have to prove that it lives.
-    var freeStreams: Int { isActive ? max(0, streamLimit - openStreams) : 0 }
+    func freeStreams(_ now: Instant) -> Int {
+        isActive && !refusals.rests(now: now) ? max(0, streamLimit - openStreams) : 0
+    }
+
+    /// APNs has refused streams on it: it uses fewer than are allowed.
+    var holdsBack: Bool { refusals.most != nil }
 
     /// Since the end of the handshake.
     func age(_ now: Instant) -> Milliseconds { readyAt.map { now.since($0) } ?? 0 }
@@ -100,7 +110,7 @@ struct PushConnection {
     /// Whether a push may be sent on it now; one that was silent for long has to answer a PING
     /// first.
     mutating func isReady(_ turn: inout PushTurn) -> Bool {
-        guard freeStreams > 0, !isVerifying, !isBehind, !isRefusing else { return false }
+        guard freeStreams(turn.now) > 0, !isVerifying, !isBehind, !isRefusing else { return false }
         guard streams.isEmpty, turn.now.since(lastHeard) >= turn.configuration.verifyAfter
         else { return true }
         isVerifying = true
@@ -243,6 +253,7 @@ struct PushConnection {
         guard let stream = streams.removeValue(forKey: tag) else { return nil }
         silentStreams = 0
         hasAnswered = true
+        refusals.answered(allowed: allowed)
         // 403 is about the token, 429 may be.
         if status != 403, status != 429 { isAuthenticated = true }
         lastUsed = turn.now
@@ -259,6 +270,18 @@ struct PushConnection {
 
     /// Takes a push off its stream.
     mutating func take(_ tag: UInt64) -> HeldPush? { streams.removeValue(forKey: tag)?.push }
+
+    /// APNs did nothing with these, and the connection goes on.
+    ///
+    /// - Returns: the pushes, and for how long nothing is sent from now on, if that is news.
+    mutating func refused(
+        _ tags: [UInt64], _ turn: PushTurn
+    ) -> (pushes: [HeldPush], wait: Milliseconds?) {
+        let open = streams.count
+        let pushes = tags.compactMap { take($0) }
+        guard isActive, !pushes.isEmpty, let last = tags.max() else { return (pushes, nil) }
+        return (pushes, refusals.refused(last, lastTag: lastTag, open: open, now: turn.now))
+    }
 
     /// It did not take a push that it was sent.
     mutating func notTaken(_ tag: UInt64) -> HeldPush? {

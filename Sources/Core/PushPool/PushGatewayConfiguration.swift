@@ -34,6 +34,9 @@ public struct PushGatewayConfiguration: Equatable, Sendable {
     public var silentStreamsMax = 3
     /// How often one push is offered to streams that do not take it, before it goes back.
     public var offersMax = 3
+    /// The first wait after pushes of a connection were refused twice in a row; it doubles.
+    public var refusalDelay: Milliseconds = 500
+    public var refusalDelayMax: Milliseconds = 30_000
     /// The first wait after a connection that came to nothing; it doubles.
     public var reconnectDelay: Milliseconds = 500
     public var reconnectDelayMax: Milliseconds = 30_000
