@@ -77,6 +77,43 @@ import Wake
         #expect(told.count == 7 && told.last?.hasSuffix("waits 30000 ms") ?? false, "\(told)")
     }
 
+    @Test("a connection that allows no stream while pushes wait is given up, ever more slowly")
+    func shut() {
+        var stage = Stage()
+        stage.warmUp()
+        _ = stage.give([])
+        _ = stage.wait(60_000)
+        _ = stage.give([])
+        #expect(stage.on(1, .heard, .allows(streams: 0)) == [])
+        // Nobody needs it.
+        #expect(stage.wait(60_000) == [])
+        #expect(stage.on(1, .heard, .allows(streams: 100)) == [])
+        #expect(stage.on(1, .heard, .allows(streams: 0)) == [])
+        #expect(stage.give([], blocked: [.wake]) == [])
+        #expect(stage.wait(9_999) == [])
+        #expect(stage.room(.wake) == 0)
+        #expect(stage.wait(1) == ["close 1"])
+        #expect(stage.told.last == "1 lost: no-streams, retry now")
+        var begun = dialed(stage.give([1]))
+        #expect(begun == [2])
+        // All that come after it allow none either.
+        var times: [UInt64] = []
+        for step in UInt64(2)...2_400 {
+            while let number = begun.popLast() {
+                times.append(stage.now)
+                begun += dialed(stage.on(number, .up, .heard, .allows(streams: 0)))
+            }
+            begun += dialed(stage.wait())
+            if stage.asked != nil {
+                begun += dialed(
+                    stage.give(stage.room(.wake) > 0 ? [step] : [], blocked: [.wake]))
+            }
+        }
+        let gaps = zip(times.dropFirst(), times).map { $0 - $1 }
+        #expect(gaps.first.map { $0 < 13_000 } ?? false, "\(gaps)")
+        #expect(gaps.suffix(10).allSatisfy { $0 > 24_000 && $0 < 46_000 }, "\(gaps)")
+    }
+
     @Test("connections that APNs binds to another key each time are begun no more often")
     func boundToAnotherKey() {
         var stage = Stage()

@@ -45,6 +45,23 @@ extension CredentialPool {
         lanes[index].replaced = lanes[index].isDialing ? connection : nil
     }
 
+    /// A connection that APNs allows no stream on, while pushes wait, is given up as one that came
+    /// to nothing.
+    mutating func giveUpShut(
+        _ index: Int, _ blocked: Set<PushLane>, _ turn: inout PushTurn
+    ) {
+        guard !lanes[index].waiting.isEmpty || blocked.contains(PushLane(key, lanes[index].kind)),
+            let place = lanes[index].connections.firstIndex(where: { $0.isShut(turn) })
+        else { return }
+        let connection = lanes[index].connections[place]
+        lanes[index].connections[place].retire()
+        let retry = lost(connection, &turn)
+        tell(
+            .lost(.shut, hasAnswered: connection.hasAnswered, retry: retry), of: connection.id,
+            &turn)
+        closeFinished(index, &turn)
+    }
+
     /// Old connections are replaced, and of several idle ones all but one go.
     mutating func renew(
         _ index: Int, _ turn: inout PushTurn, _ tokens: inout ProviderTokens
@@ -125,7 +142,7 @@ extension CredentialPool {
         case .heard:
             lanes[lane].connections[place].heard(turn.now)
             return false
-        case .allows(let count): lanes[lane].connections[place].allows(count)
+        case .allows(let count): lanes[lane].connections[place].allows(count, turn.now)
         case .answered(let tag, let response?):
             answered(tag, response, lane, place, &turn, &tokens)
         case .answered(let tag, nil), .reset(let tag):

@@ -199,6 +199,7 @@ struct CredentialPool {
             }
             for push in tooLate { unsent(push, &turn) }
             tickConnections(index, &turn, &tokens)
+            giveUpShut(index, blocked, &turn)
             renew(index, &turn, &tokens)
             grow(index, blocked, &turn, &tokens)
         }

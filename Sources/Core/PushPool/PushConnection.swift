@@ -33,6 +33,8 @@ struct PushConnection {
     private var readyAt: Instant?
     /// Streams that APNs allows; 1 until its SETTINGS say more.
     private var allowed = 1
+    /// Since when it allows none.
+    private var shutSince: Instant?
     private var streams: [UInt64: Stream] = [:]
     /// Tags in the order of their deadlines; those answered since are skipped.
     private var order: [UInt64] = []
@@ -92,6 +94,12 @@ struct PushConnection {
 
     /// APNs has refused streams on it: it uses fewer than are allowed.
     var holdsBack: Bool { refusals.most != nil }
+
+    /// APNs has allowed no stream for so long that it is not for a moment.
+    func isShut(_ turn: PushTurn) -> Bool {
+        guard isActive, let shutSince else { return false }
+        return turn.now.since(shutSince) >= turn.configuration.shutMax
+    }
 
     /// Since the end of the handshake.
     func age(_ now: Instant) -> Milliseconds { readyAt.map { now.since($0) } ?? 0 }
@@ -236,7 +244,10 @@ struct PushConnection {
         isRefusing = false
     }
 
-    mutating func allows(_ count: Int) { allowed = count }
+    mutating func allows(_ count: Int, _ now: Instant) {
+        allowed = count
+        shutSince = count > 0 ? nil : shutSince ?? now
+    }
 
     mutating func pingAnswered() {
         pingBefore = nil

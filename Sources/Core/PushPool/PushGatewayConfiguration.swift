@@ -34,6 +34,8 @@ public struct PushGatewayConfiguration: Equatable, Sendable {
     public var silentStreamsMax = 3
     /// How often one push is offered to streams that do not take it, before it goes back.
     public var offersMax = 3
+    /// How long APNs may allow no stream on a connection while pushes wait, before it is given up.
+    public var shutMax: Milliseconds = 10_000
     /// The first wait after pushes of a connection were refused twice in a row; it doubles.
     public var refusalDelay: Milliseconds = 500
     public var refusalDelayMax: Milliseconds = 30_000
