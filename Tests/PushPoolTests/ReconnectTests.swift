@@ -114,6 +114,55 @@ import Wake
         #expect(gaps.suffix(10).allSatisfy { $0 > 24_000 && $0 < 46_000 }, "\(gaps)")
     }
 
+    @Test("after a fault the old connection goes on until the new one has had its first answer")
+    func succession() {
+        var stage = Stage()
+        stage.warmUp()
+        _ = stage.give([1])
+        #expect(
+            stage.answer(1, 503, "ServiceUnavailable") == ["1 503 ServiceUnavailable", "dial 2"])
+        #expect(stage.on(2, .up, .heard, .allows(streams: 100)) == [])
+        _ = stage.wait()
+        // The first push on the new one hangs, and the others leave.
+        #expect(
+            stage.give([2, 3, 4]) == [
+                "send 2 on 2 with t1", "send 3 on 1 with t1", "send 4 on 1 with t1",
+            ])
+        #expect(stage.answer(3) == ["3 taken"])
+        _ = stage.wait(9_000)
+        #expect(stage.give([5]) == ["send 5 on 1 with t1"])
+        #expect(stage.answer(2) == ["2 taken"])
+        _ = stage.wait()
+        #expect(stage.give([6]) == ["send 6 on 2 with t1"])
+        // What is under way on the old one ends there.
+        #expect(stage.answer(4) == ["4 taken"])
+        #expect(stage.answer(5) == ["5 taken", "close 1"])
+        #expect(stage.answer(6) == ["6 taken"])
+    }
+
+    @Test("a new connection that ends before it has had an answer leaves the old one in its place")
+    func successionInVain() {
+        var stage = Stage()
+        stage.warmUp()
+        _ = stage.give([1])
+        _ = stage.answer(1, 503, "ServiceUnavailable")
+        _ = stage.on(2, .up, .heard, .allows(streams: 100))
+        _ = stage.wait()
+        #expect(stage.give([2]) == ["send 2 on 2 with t1"])
+        #expect(stage.on(2, .ended(.cut, inOrder: false)) == ["2 unanswered"])
+        _ = stage.wait()
+        #expect(stage.give([3]) == ["send 3 on 1 with t1"])
+        #expect(stage.answer(3) == ["3 taken"])
+        // The next fault has another one made.
+        _ = stage.wait(30_000)
+        _ = stage.give([4])
+        #expect(stage.answer(4, 500, "InternalServerError").last == "dial 3")
+        _ = stage.on(3, .up)
+        _ = stage.wait()
+        #expect(stage.give([5]) == ["send 5 on 3 with t1"])
+        #expect(stage.answer(5) == ["5 taken", "close 1"])
+    }
+
     @Test("connections that APNs binds to another key each time are begun no more often")
     func boundToAnotherKey() {
         var stage = Stage()

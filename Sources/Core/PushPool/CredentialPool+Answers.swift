@@ -14,6 +14,7 @@ extension CredentialPool {
                 tag, status: response.status, &turn)
         else { return }
         for push in answered.lost { unanswered(push, id, &turn) }
+        lanes[lane].cameForward(id)
         lastFailure = ""
         let age = lanes[lane].connections[place].age(turn.now)
         // It says nothing of the connections of other classes, which may fail meanwhile.
@@ -124,7 +125,10 @@ extension CredentialPool {
         case .retryLater(let after, let step):
             switch step {
             case .none: break
-            case .reconnect: replace(connection, reason: reason, &turn, &tokens)
+            case .reconnect:
+                // An idle connection that APNs has had enough of takes nothing more.
+                replace(
+                    connection, reason: reason, works: reason != "IdleTimeout", &turn, &tokens)
             case .reconnectNow:
                 replace(connection, reason: reason, isUrgent: true, &turn, &tokens)
             case .keepToken:

@@ -34,15 +34,20 @@ extension CredentialPool {
     func mayConnect(_ lane: Lane, now: Instant) -> Bool { nextConnect(lane, now: now) == nil }
 
     /// Another connection takes the place of this one, which goes on until then.
+    ///
+    /// - Parameters:
+    ///   - isUrgent: APNs will refuse everything on it.
+    ///   - works: it takes pushes as ever: it goes on until the other one has had an answer.
     mutating func replace(
-        _ connection: ConnectionID, reason: String, isUrgent: Bool = false,
+        _ connection: ConnectionID, reason: String, isUrgent: Bool = false, works: Bool = false,
         _ turn: inout PushTurn, _ tokens: inout ProviderTokens
     ) {
         let index = Self.index(of: connection.lane)
+        guard !lanes[index].settles(connection, isUrgent: isUrgent) else { return }
         guard lanes[index].mayReplace(connection, isUrgent: isUrgent, turn) else { return }
         tell(.replaced(reason: reason), of: connection, &turn)
         connect(index, &turn, &tokens)
-        lanes[index].replaced = lanes[index].isDialing ? connection : nil
+        lanes[index].succeeds(connection, waitsForAnswer: works)
     }
 
     /// A connection that APNs allows no stream on, while pushes wait, is given up as one that came
@@ -54,6 +59,7 @@ extension CredentialPool {
             let place = lanes[index].connections.firstIndex(where: { $0.isShut(turn) })
         else { return }
         let connection = lanes[index].connections[place]
+        lanes[index].leaves(connection.id)
         lanes[index].connections[place].retire()
         let retry = lost(connection, &turn)
         tell(
@@ -67,8 +73,11 @@ extension CredentialPool {
         _ index: Int, _ turn: inout PushTurn, _ tokens: inout ProviderTokens
     ) {
         guard !isRetired else { return }
-        if let old = lanes[index].aged(turn) { replace(old, reason: "age", &turn, &tokens) }
+        if let old = lanes[index].aged(turn) {
+            replace(old, reason: "age", works: true, &turn, &tokens)
+        }
         if let idle = lanes[index].surplus(turn) {
+            lanes[index].leaves(lanes[index].connections[idle].id)
             lanes[index].connections[idle].retire()
             closeFinished(index, &turn)
         }
@@ -172,7 +181,7 @@ extension CredentialPool {
         case .ended(let loss, let inOrder): ended(id, loss, inOrder: inOrder, &turn)
         case .unusable(let problem):
             lanes[lane].connections.remove(at: place)
-            lanes[lane].replaced = nil
+            lanes[lane].leaves(id)
             lastFailure = problem
             rest(.max, reason: problem, &turn)
         }
@@ -183,12 +192,7 @@ extension CredentialPool {
         lanes[lane].connections[place].up(turn)
         let id = lanes[lane].connections[place].id
         tell(.connected, of: id, &turn)
-        if let old = lanes[lane].replaced, let index = lanes[lane].index(of: old),
-            lanes[lane].connections[index].isActive
-        {
-            lanes[lane].connections[index].retire()
-        }
-        lanes[lane].replaced = nil
+        lanes[lane].cameForward(id)
     }
 
     /// A push was written, and nothing comes.
@@ -232,6 +236,7 @@ extension CredentialPool {
             .goAway(reason: reason, code: code, open: connection.openStreams),
             of: connection.id, &turn)
         lanes[lane].connections[place].leave()
+        lanes[lane].leaves(connection.id)
         if connection.isActive { lost(connection, &turn) }
         lastGoAway = reason
         guard !reason.isEmpty else { return }
@@ -261,11 +266,11 @@ extension CredentialPool {
         let index = Self.index(of: id.lane)
         guard let place = lanes[index].index(of: id) else { return }
         var connection = lanes[index].connections.remove(at: place)
+        lanes[index].leaves(id)
         for push in connection.takeAll() { unanswered(push, id, &turn) }
         switch connection.standing {
         case .dialing:
             lastFailure = loss.explanation
-            lanes[index].replaced = nil
             let retry = lost(connection, &turn)
             tell(.notMade(loss, retry: retry), of: id, &turn)
         case .active:

@@ -12,8 +12,17 @@ struct Lane {
     /// In the order in which they were begun; at most one is being made. Pushes are sent on the
     /// oldest first.
     var connections: [PushConnection] = []
-    /// Gives way to the connection that is being made.
-    var replaced: ConnectionID?
+    /// A connection that is to take the place of another one.
+    struct Succession: Equatable {
+        let old: ConnectionID
+        let new: ConnectionID
+        /// The old one, which works, goes on until the new one has had its first answer: before,
+        /// one stream that hangs would stop the class. Else it goes once the new one is up.
+        var waitsForAnswer: Bool
+    }
+
+    /// The one that is under way.
+    private(set) var succession: Succession?
     private var replacedAt: Instant?
     /// When the next connection may be begun, by what came of the last ones.
     var redial: Redial
@@ -66,7 +75,7 @@ struct Lane {
     mutating func fill(token: String?, most: Int, _ turn: inout PushTurn) -> [HeldPush] {
         var left = most
         var tooLate: [HeldPush] = []
-        for index in connections.indices {
+        for index in order {
             guard left > 0, !waiting.isEmpty else { break }
             guard connections[index].isReady(&turn) else { continue }
             while left > 0, connections[index].freeStreams(turn.now) > 0,
@@ -83,7 +92,57 @@ struct Lane {
         return tooLate
     }
 
+    /// The oldest first, but before all one that has yet to prove itself: it has one stream.
+    private var order: [Int] {
+        guard let new = succession.flatMap({ index(of: $0.new) }), connections[new].isActive
+        else { return Array(connections.indices) }
+        return [new] + connections.indices.filter { $0 != new }
+    }
+
     // MARK: - Connections
+
+    /// Another connection, the last one begun, is to take the place of this one.
+    mutating func succeeds(_ old: ConnectionID, waitsForAnswer: Bool) {
+        guard isDialing, let new = connections.last?.id else { return }
+        succession = Succession(old: old, new: new, waitsForAnswer: waitsForAnswer)
+    }
+
+    /// A connection is up, or has answered: whether the one before it goes now.
+    mutating func cameForward(_ new: ConnectionID) {
+        guard let succession, succession.new == new, let place = index(of: new),
+            !succession.waitsForAnswer || connections[place].isTrusted
+        else { return }
+        self.succession = nil
+        if let old = index(of: succession.old), connections[old].isActive {
+            connections[old].retire()
+        }
+    }
+
+    /// What one of two that take turns is to be replaced for, while they do: the one that has not
+    /// proved itself goes, and the other stays; or the old one goes sooner.
+    ///
+    /// - Returns: whether that is all there is to do.
+    mutating func settles(_ connection: ConnectionID, isUrgent: Bool) -> Bool {
+        guard let succession else { return false }
+        if succession.new == connection, let place = index(of: connection) {
+            connections[place].retire()
+            self.succession = nil
+            return true
+        }
+        guard succession.old == connection else { return false }
+        if isUrgent {
+            self.succession?.waitsForAnswer = false
+            if let new = index(of: succession.new), connections[new].isActive {
+                cameForward(succession.new)
+            }
+        }
+        return true
+    }
+
+    /// A connection takes no more pushes: if it was one of two that take turns, the other is alone.
+    mutating func leaves(_ connection: ConnectionID) {
+        if succession?.old == connection || succession?.new == connection { succession = nil }
+    }
 
     /// Whether a connection may be replaced now by another one, which is to be made.
     ///
@@ -106,7 +165,8 @@ struct Lane {
 
     /// The connection that is so old that its name should be looked up again.
     func aged(_ turn: PushTurn) -> ConnectionID? {
-        connections.first {
+        guard succession == nil else { return nil }
+        return connections.first {
             $0.isActive && $0.age(turn.now) >= turn.configuration.connectionAge
         }?.id
     }

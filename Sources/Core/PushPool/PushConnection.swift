@@ -59,6 +59,8 @@ struct PushConnection {
     private var silentStreams = 0
     /// Whether APNs has answered a push here: a connection without any came to nothing.
     private(set) var hasAnswered = false
+    /// It has shown that APNs takes pushes here.
+    var isTrusted: Bool { usesTokens ? isAuthenticated : hasAnswered }
     /// Whether APNs has believed a provider token here, whatever it said of the push.
     private var isAuthenticated = false
 
