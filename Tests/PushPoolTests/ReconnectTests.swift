@@ -163,6 +163,53 @@ import Wake
         #expect(stage.answer(5) == ["5 taken", "close 1"])
     }
 
+    @Test("GOAWAY with ExpiredProviderToken has the token renewed, once a minute at most")
+    func expiredByGoAway() {
+        var stage = Stage()
+        _ = stage.wait()
+        _ = stage.keep()
+        _ = stage.give([1])
+        _ = stage.on(1, .up, .heard, .allows(streams: 9))
+        func end(_ connection: UInt64, _ push: UInt64) -> [String] {
+            stage.on(
+                connection, .heard, .goAway(reason: "ExpiredProviderToken", code: 0),
+                .refused(tags: [stage.tag(push)]), .ended(.cut, inOrder: true))
+        }
+        #expect(end(1, 1) == [])
+        #expect(stage.wait() == ["sign after t1", "dial 2"])
+        #expect(stage.on(2, .up, .heard, .allows(streams: 9)) == [])
+        #expect(stage.keep() == ["send 1 on 2 with t2"])
+        // That is no better: it is the clock, or APNs, and a new one now would be punished.
+        #expect(end(2, 1) == ["1 not sent"])
+        #expect(stage.told.contains("token refused young"))
+        #expect(stage.told.last == "paused 59 s: ExpiredProviderToken")
+        var lines: [String] = []
+        for _ in 0..<110 { lines += stage.wait() }
+        #expect(lines == [], "nothing in the pause")
+        for _ in 0..<20 { lines += stage.wait() }
+        #expect(lines == ["sign after t2"])
+    }
+
+    @Test(
+        "a reason means the same for the credential in a GOAWAY as in an answer",
+        arguments: [
+            ("InvalidProviderToken", "paused 60 s: InvalidProviderToken"),
+            ("BadCertificateEnvironment", "paused 60 s: BadCertificateEnvironment"),
+            ("TooManyProviderTokenUpdates", "paused 300 s: TooManyProviderTokenUpdates"),
+            ("TopicDisallowed", "topic com.chat rests 60 s: TopicDisallowed"),
+            ("BadDeviceToken", nil), ("PayloadTooLarge", nil), ("Shutdown", nil), ("", nil),
+        ])
+    func reasonsOfGoAway(_ reason: String, _ told: String?) {
+        var stage = Stage()
+        stage.warmUp()
+        _ = stage.give([1])
+        stage.forgetTold()
+        let lines = stage.on(
+            1, .heard, .goAway(reason: reason, code: 0), .refused(tags: [stage.tag(1)]))
+        #expect(stage.told.filter { !$0.contains("lost") } == [told].compactMap { $0 })
+        #expect(lines == (told == nil ? ["dial 2"] : ["1 not sent"]))
+    }
+
     @Test("connections that APNs binds to another key each time are begun no more often")
     func boundToAnotherKey() {
         var stage = Stage()

@@ -203,6 +203,8 @@ struct Stage {
         case .credential(.paused(let reason, let pause)):
             "paused \(pause.map { "\($0 / 1_000) s" } ?? "until changed"): \(reason)"
         case .credential(.resumed): "resumed"
+        case .credential(.topicPaused(let topic, let reason, let pause)):
+            "topic \(topic) rests \(pause / 1_000) s: \(reason)"
         case .credential(.breakerTripped): "breaker tripped"
         case .credential(.tokenRefusedYoung): "token refused young"
         case .credential(.connectionAdded(let count)): "\(count) connections"

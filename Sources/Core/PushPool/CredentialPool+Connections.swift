@@ -163,7 +163,7 @@ extension CredentialPool {
                 tell(.refused(streams: pushes.count, wait: wait), of: id, &turn)
             }
             returned(pushes, lane, &turn)
-        case .goAway(let reason, let code): goAway(reason, code, lane, place, &turn)
+        case .goAway(let reason, let code): goAway(reason, code, lane, place, &turn, &tokens)
         case .pingAnswered: lanes[lane].connections[place].pingAnswered()
         case .notTaken(let tag):
             guard let push = lanes[lane].connections[place].notTaken(tag) else { return false }
@@ -223,13 +223,22 @@ extension CredentialPool {
     private mutating func giveBack(
         _ pushes: [HeldPush], _ lane: Int, _ turn: inout PushTurn
     ) {
-        let isOpen = pause == nil && !isRetired
-        lanes[lane].waiting.giveBack(isOpen ? pushes.filter { !$0.isWithdrawn } : [])
-        for push in pushes where !isOpen || push.isWithdrawn { unsent(push, &turn) }
+        var waiting: [HeldPush] = []
+        for push in pushes {
+            if pause != nil || isRetired || push.isWithdrawn
+                || topics.rests(push.job.request.topic, now: turn.now)
+            {
+                unsent(push, &turn)
+            } else {
+                waiting.append(push)
+            }
+        }
+        lanes[lane].waiting.giveBack(waiting)
     }
 
     private mutating func goAway(
-        _ reason: String, _ code: UInt32, _ lane: Int, _ place: Int, _ turn: inout PushTurn
+        _ reason: String, _ code: UInt32, _ lane: Int, _ place: Int, _ turn: inout PushTurn,
+        _ tokens: inout ProviderTokens
     ) {
         let connection = lanes[lane].connections[place]
         tell(
@@ -239,9 +248,7 @@ extension CredentialPool {
         lanes[lane].leaves(connection.id)
         if connection.isActive { lost(connection, &turn) }
         lastGoAway = reason
-        guard !reason.isEmpty else { return }
-        let answer = PushAnswer(status: 0, reason: reason, timestamp: nil, failures: 0)
-        if answer == .pauseCredential { refused(reason, &turn) }
+        act(onGoAway: reason, connection, &turn, &tokens)
     }
 
     // MARK: - The end of one

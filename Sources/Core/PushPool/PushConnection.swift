@@ -44,6 +44,8 @@ struct PushConnection {
     /// The newest push that was answered in time.
     private var lastPrompt: UInt64 = 0
     private var lastTag: UInt64 = 0
+    /// The provider token of the newest push.
+    private(set) var lastToken: String?
     private var lastHeard: Instant
     /// When a stream was last opened or answered.
     private var lastUsed: Instant
@@ -79,6 +81,14 @@ struct PushConnection {
 
     /// Pushes sent and not given back.
     var openStreams: Int { streams.count }
+    /// The topic of the pushes that are open; `nil`: they have several, or there are none.
+    var onlyTopic: String? {
+        let topics = streams.values.map(\.push.job.request.topic)
+        guard let first = topics.first, topics.allSatisfy({ $0.isExactly(first) }) else {
+            return nil
+        }
+        return first
+    }
     var isActive: Bool { standing == .active }
     var isDialing: Bool { if case .dialing = standing { true } else { false } }
     var isRetired: Bool { standing == .leaving(isRetired: true) }
@@ -132,6 +142,7 @@ struct PushConnection {
         lastTag += 1
         var push = push
         push.providerToken = token
+        lastToken = token
         streams[lastTag] = Stream(
             push: push, sentAt: turn.now, deadline: turn.now + turn.configuration.streamDeadline)
         order.append(lastTag)

@@ -63,6 +63,12 @@ public enum PushAnswer: Equatable, Sendable {
         }
     }
 
+    /// What the reason of a GOAWAY means: Apple's are of the same table. Empty or unknown: nothing
+    /// more than that the connection goes.
+    public init(goAway reason: String) {
+        self.init(status: 0, reason: reason, timestamp: nil, failures: 0)
+    }
+
     private init(
         _ status: UInt64, _ reason: String, _ timestamp: Timestamp?, _ failures: UInt64,
         _ kind: PushKind
