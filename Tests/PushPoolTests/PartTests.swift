@@ -27,13 +27,20 @@ import Wake
         #expect(redial.failures == 0 && redial.mayConnect(now: at(0)))
     }
 
-    @Test("one that worked is replaced at once, but not again and again")
+    @Test("one that worked is replaced at once, and the next ones soon, but not ever later")
     func redialAfterWork() {
         var redial = Redial(delay: 500, delayMax: 30_000, soundAge: 30_000)
         redial.lost(age: 5_000, hasAnswered: true, chance: 0, now: at(0))
-        #expect(redial.nextAt == nil && redial.failures == 1)
-        redial.lost(age: 5_000, hasAnswered: true, chance: 0, now: at(0))
-        #expect(redial.nextAt == at(250))
+        #expect(redial.nextAt == nil && redial.failures == 0)
+        for _ in 0..<9 {
+            redial.lost(age: 5_000, hasAnswered: true, chance: 0, now: at(0))
+            #expect(redial.nextAt == at(250) && redial.failures == 0)
+        }
+        // One without an answer is a failure as any, and an answer ends their row.
+        for _ in 0..<3 { redial.lost(age: 0, hasAnswered: false, chance: 0, now: at(0)) }
+        #expect(redial.nextAt == at(1_000) && redial.failures == 3)
+        redial.lost(age: 0, hasAnswered: true, chance: 0, now: at(0))
+        #expect(redial.nextAt == at(250) && redial.failures == 0)
         redial.lost(age: 30_000, hasAnswered: true, chance: 0, now: at(0))
         #expect(redial.nextAt == nil && redial.failures == 0)
     }

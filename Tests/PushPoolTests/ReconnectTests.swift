@@ -210,6 +210,39 @@ import Wake
         #expect(lines == (told == nil ? ["dial 2"] : ["1 not sent"]))
     }
 
+    @Test("new tokens that APNs refuses, and hangs up for, hold no other new one up for long")
+    func refusedProbes() {
+        var stage = Stage()
+        _ = stage.wait()
+        _ = stage.keep()
+        var (answered, slowest, lastAt) = (0, UInt64(0), stage.now)
+        var lines = stage.give([1], lane: .probe)
+        for step in 0..<1_200 {
+            while let line = lines.popLast() {
+                let words = line.split(separator: " ")
+                if words[0] == "dial", let number = UInt64(words[1]) {
+                    lines += stage.on(number, .up, .heard, .allows(streams: 1))
+                } else if words[0] == "send", let push = UInt64(words[1]),
+                    let number = UInt64(words[3])
+                {
+                    lines += stage.answer(push, 400, "BadDeviceToken")
+                    lines += stage.on(
+                        number, .goAway(reason: "", code: 0), .ended(.cut, inOrder: true))
+                    answered += 1
+                    slowest = max(slowest, stage.now - lastAt)
+                    lastAt = stage.now
+                }
+            }
+            lines = stage.wait(100)
+            if stage.asked != nil {
+                let room = min(1, stage.room(.probe))
+                lines += stage.give(Array([UInt64(step + 2)].prefix(room)), lane: .probe)
+            }
+        }
+        // In two minutes.
+        #expect(answered >= 40 && answered <= 50 && slowest < 5_000, "\(answered), \(slowest)")
+    }
+
     @Test("connections that APNs binds to another key each time are begun no more often")
     func boundToAnotherKey() {
         var stage = Stage()
