@@ -243,6 +243,34 @@ import Wake
         #expect(answered >= 40 && answered <= 50 && slowest < 5_000, "\(answered), \(slowest)")
     }
 
+    @Test("each class tells by itself that its connections come to nothing, and when it tries")
+    func statusOfClasses() {
+        var stage = Stage()
+        stage.warmUp()
+        func failures() -> [String] {
+            let status = stage.pool.status(at: Instant(milliseconds: stage.now)).current
+            return status.flatMap(\.lanes).filter { !$0.failure.isEmpty }.map {
+                "\($0.lane.name): \($0.failure), \($0.nextTry.map { $0 > 0 } ?? false)"
+            }
+        }
+        #expect(failures() == [])
+        _ = stage.give([1], lane: .probe)
+        #expect(failures() == [], "the first one is being made")
+        _ = stage.on(2, .up, .heard, .ended(.cut, inOrder: false))
+        #expect(failures() == ["probe: cut, true"])
+        var lines = stage.wait(1_000)
+        #expect(lines == ["dial 3"])
+        _ = stage.on(3, .up, .heard, .goAway(reason: "Shutdown", code: 0))
+        #expect(failures() == ["probe: GOAWAY Shutdown, true"])
+        // It is up, and has still to show that it takes pushes.
+        _ = stage.wait(1_000)
+        lines = stage.on(4, .up, .heard, .allows(streams: 9))
+        #expect(failures() == ["probe: GOAWAY Shutdown, false"])
+        #expect(lines == ["send 1 on 4 with t1"])
+        _ = stage.answer(1, 400, "BadDeviceToken")
+        #expect(failures() == [])
+    }
+
     @Test("connections that APNs binds to another key each time are begun no more often")
     func boundToAnotherKey() {
         var stage = Stage()

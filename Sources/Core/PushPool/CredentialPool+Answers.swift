@@ -15,7 +15,7 @@ extension CredentialPool {
         else { return }
         for push in answered.lost { unanswered(push, id, &turn) }
         lanes[lane].cameForward(id)
-        lastFailure = ""
+        lanes[lane].lastFailure = ""
         let age = lanes[lane].connections[place].age(turn.now)
         // It says nothing of the connections of other classes, which may fail meanwhile.
         if lanes[lane].redial.failures > 0, age >= turn.configuration.soundAge {

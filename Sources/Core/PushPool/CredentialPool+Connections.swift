@@ -61,6 +61,7 @@ extension CredentialPool {
         let connection = lanes[index].connections[place]
         lanes[index].leaves(connection.id)
         lanes[index].connections[place].retire()
+        if !connection.hasAnswered { lanes[index].lastFailure = ConnectionLoss.shut.explanation }
         let retry = lost(connection, &turn)
         tell(
             .lost(.shut, hasAnswered: connection.hasAnswered, retry: retry), of: connection.id,
@@ -182,7 +183,6 @@ extension CredentialPool {
         case .unusable(let problem):
             lanes[lane].connections.remove(at: place)
             lanes[lane].leaves(id)
-            lastFailure = problem
             rest(.max, reason: problem, &turn)
         }
         return true
@@ -246,7 +246,12 @@ extension CredentialPool {
             of: connection.id, &turn)
         lanes[lane].connections[place].leave()
         lanes[lane].leaves(connection.id)
-        if connection.isActive { lost(connection, &turn) }
+        if connection.isActive {
+            if connection.isInVain(turn) {
+                lanes[lane].lastFailure = "GOAWAY" + (reason.isEmpty ? "" : " \(reason)")
+            }
+            lost(connection, &turn)
+        }
         lastGoAway = reason
         act(onGoAway: reason, connection, &turn, &tokens)
     }
@@ -273,14 +278,16 @@ extension CredentialPool {
         let index = Self.index(of: id.lane)
         guard let place = lanes[index].index(of: id) else { return }
         var connection = lanes[index].connections.remove(at: place)
+        let isInVain = connection.isInVain(turn)
         lanes[index].leaves(id)
         for push in connection.takeAll() { unanswered(push, id, &turn) }
         switch connection.standing {
         case .dialing:
-            lastFailure = loss.explanation
+            lanes[index].lastFailure = loss.explanation
             let retry = lost(connection, &turn)
             tell(.notMade(loss, retry: retry), of: id, &turn)
         case .active:
+            if isInVain { lanes[index].lastFailure = loss.explanation }
             let retry = lost(connection, &turn)
             tell(
                 .lost(loss, hasAnswered: connection.hasAnswered, retry: retry), of: id, &turn)

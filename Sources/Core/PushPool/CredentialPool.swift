@@ -26,8 +26,6 @@ struct CredentialPool {
     var lastNumber: UInt64 = 0
     /// APNs' reason in the last GOAWAY.
     var lastGoAway = ""
-    /// Why the last connection could not be made; empty: it could.
-    var lastFailure = ""
     private(set) var isRetired = false
 
     struct Pause {
@@ -98,11 +96,10 @@ struct CredentialPool {
             pausedFor: pause.map { $0.until.since(now) }, pauseReason: pause?.reason ?? "",
             isTripped: breaker.isTripped, failures: lanes.map(\.redial.failures).max() ?? 0,
             lastGoAway: lastGoAway,
-            lastFailure: lastFailure,
             topics: topics.resting(now: now).map {
                 PushTopicStatus(topic: $0.topic, pausedFor: $0.wait, reason: $0.reason)
             },
-            lanes: lanes.map { $0.status(now) })
+            lanes: lanes.map { $0.status(now, nextTry: nextConnect($0, now: now)) })
     }
 
     func place(_ lane: PushClass? = nil) -> PushPlace {

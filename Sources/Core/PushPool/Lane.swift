@@ -26,6 +26,8 @@ struct Lane {
     private var replacedAt: Instant?
     /// When the next connection may be begun, by what came of the last ones.
     var redial: Redial
+    /// How the last connection ended that never had an answer; empty: there was one since.
+    var lastFailure = ""
     private var growth: LaneGrowth
 
     init(_ kind: PushClass, _ configuration: PushGatewayConfiguration) {
@@ -52,12 +54,20 @@ struct Lane {
         return max(0, (isUsable ? free : 1) - waiting.count)
     }
 
-    func status(_ now: Instant) -> PushLaneStatus {
+    /// Why nothing can be sent; empty: it can, as far as is known.
+    private var failure: String {
+        connections.contains { $0.isActive && $0.hasAnswered } ? "" : lastFailure
+    }
+
+    /// - Parameter nextTry: when another connection may be begun; `nil`: now.
+    func status(_ now: Instant, nextTry: Instant?) -> PushLaneStatus {
         let active = connections.filter(\.isActive)
         return PushLaneStatus(
             lane: kind, connections: active.count, open: openStreams,
             allowed: active.reduce(0) { $0 + $1.streamLimit }, waiting: waiting.count,
-            oldestStream: connections.map { $0.oldestStream(now) }.max() ?? 0)
+            oldestStream: connections.map { $0.oldestStream(now) }.max() ?? 0,
+            failures: redial.failures, failure: failure,
+            nextTry: failure.isEmpty ? nil : nextTry.map { $0.since(now) } ?? 0)
     }
 
     func index(of connection: ConnectionID) -> Int? {

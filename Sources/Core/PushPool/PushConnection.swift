@@ -113,6 +113,11 @@ struct PushConnection {
         return turn.now.since(shutSince) >= turn.configuration.shutMax
     }
 
+    /// It was of no use to anybody: it had no answer, and somebody wanted one, or it did not last.
+    func isInVain(_ turn: PushTurn) -> Bool {
+        !hasAnswered && (!streams.isEmpty || age(turn.now) < turn.configuration.soundAge)
+    }
+
     /// Since the end of the handshake.
     func age(_ now: Instant) -> Milliseconds { readyAt.map { now.since($0) } ?? 0 }
     /// How long nothing was sent or answered.
