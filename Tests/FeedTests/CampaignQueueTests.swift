@@ -371,7 +371,9 @@ import Wire
             $0.notifications = .off
         }
         let id = try campaigns.create { $0.filter.clients = ["ios"] }
-        try campaigns.send { _ in .answered(status: 410, reason: "Unregistered", timestamp: nil) }
+        try campaigns.send { [world] _ in
+            .answered(status: 410, reason: "Unregistered", timestamp: world.now + 1)
+        }
         guard
             case .campaigns(.explain(let fates)) = try world.read(
                 .campaigns(World.app, .explain(id, UserID("u1"))))

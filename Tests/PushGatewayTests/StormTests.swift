@@ -52,6 +52,9 @@ extension GatewayTests {
         configuration.reconnectDelay = 20
         configuration.reconnectDelayMax = 50
         configuration.replaceSpacing = 20
+        configuration.connectSpacing = 20
+        configuration.refusalDelay = 20
+        configuration.refusalDelayMax = 50
         let city = try City(grace: 60_000, configuration: configuration)
         defer { city.stop() }
         let users = (0..<60).map { "user\($0)" }

@@ -27,15 +27,68 @@ import Wake
         #expect(redial.failures == 0 && redial.mayConnect(now: at(0)))
     }
 
-    @Test("one that worked is replaced at once, but not again and again")
+    @Test("one that worked is replaced at once, and the next ones soon, but not ever later")
     func redialAfterWork() {
         var redial = Redial(delay: 500, delayMax: 30_000, soundAge: 30_000)
         redial.lost(age: 5_000, hasAnswered: true, chance: 0, now: at(0))
-        #expect(redial.nextAt == nil && redial.failures == 1)
-        redial.lost(age: 5_000, hasAnswered: true, chance: 0, now: at(0))
-        #expect(redial.nextAt == at(250))
+        #expect(redial.nextAt == nil && redial.failures == 0)
+        for _ in 0..<9 {
+            redial.lost(age: 5_000, hasAnswered: true, chance: 0, now: at(0))
+            #expect(redial.nextAt == at(250) && redial.failures == 0)
+        }
+        // One without an answer is a failure as any, and an answer ends their row.
+        for _ in 0..<3 { redial.lost(age: 0, hasAnswered: false, chance: 0, now: at(0)) }
+        #expect(redial.nextAt == at(1_000) && redial.failures == 3)
+        redial.lost(age: 0, hasAnswered: true, chance: 0, now: at(0))
+        #expect(redial.nextAt == at(250) && redial.failures == 0)
         redial.lost(age: 30_000, hasAnswered: true, chance: 0, now: at(0))
         #expect(redial.nextAt == nil && redial.failures == 0)
+    }
+
+    @Test("a few connections at once, then one every three seconds; probes leave half of them")
+    func connectRate() {
+        var rate = ConnectRate(burst: 4, every: 3_000)
+        for _ in 0..<2 {
+            #expect(rate.nextAt(.probe, now: at(1_000)) == nil)
+            rate.began(now: at(1_000))
+        }
+        #expect(rate.nextAt(.probe, now: at(1_000)) == at(4_000))
+        #expect(rate.nextAt(.campaign, now: at(3_999)) == at(4_000))
+        for _ in 0..<2 {
+            #expect(rate.nextAt(.alert, now: at(1_000)) == nil)
+            rate.began(now: at(1_000))
+        }
+        #expect(rate.nextAt(.alert, now: at(1_000)) == at(4_000))
+        #expect(rate.nextAt(.alert, now: at(4_000)) == nil)
+        #expect(rate.nextAt(.probe, now: at(4_000)) == at(10_000))
+        // After long quiet no more than the few, too.
+        let begun = (0..<9).count { _ in
+            guard rate.nextAt(.wake, now: at(900_000)) == nil else { return false }
+            rate.began(now: at(900_000))
+            return true
+        }
+        #expect(begun == 4)
+    }
+
+    @Test("refusals in a row: half the streams, and twice the wait, until an answer ends it")
+    func refusals() {
+        var refusals = StreamRefusals(delay: 500, delayMax: 4_000)
+        // What is under way together is one round.
+        let first = refusals.refused(3, lastTag: 8, open: 8, now: at(0))
+        let same = refusals.refused(8, lastTag: 8, open: 7, now: at(0))
+        #expect(first == nil && same == nil && refusals.rounds == 1 && refusals.most == 4)
+        #expect(!refusals.rests(now: at(0)))
+        var waits: [Milliseconds?] = []
+        for tag in UInt64(9)...14 {
+            waits.append(refusals.refused(tag, lastTag: tag, open: 4, now: at(1_000)))
+        }
+        #expect(waits == [500, 1_000, 2_000, 4_000, nil, nil], "only what is longer is told")
+        #expect(refusals.most == 1)
+        #expect(refusals.rests(now: at(4_999)) && !refusals.rests(now: at(5_000)))
+        refusals.answered(allowed: 3)
+        #expect(!refusals.rests(now: at(1_000)) && refusals.rounds == 0 && refusals.most == 2)
+        refusals.answered(allowed: 3)
+        #expect(refusals.most == nil)
     }
 
     @Test("growth needs pressure that lasts, and waits after each step")

@@ -86,6 +86,9 @@ struct Stage {
         handle(.detached(numbers.map { DetachedDevice(job($0, app: app).key) }))
     }
 
+    /// How many pushes of a class the last claim takes; 0: none is open.
+    func room(_ lane: PushClass) -> Int { claim?.rooms.first?[lane] ?? 0 }
+
     /// How many pushes the last claim asks for.
     var asked: Int? { claim?.streams }
 
@@ -200,12 +203,16 @@ struct Stage {
         case .credential(.paused(let reason, let pause)):
             "paused \(pause.map { "\($0 / 1_000) s" } ?? "until changed"): \(reason)"
         case .credential(.resumed): "resumed"
+        case .credential(.topicPaused(let topic, let reason, let pause)):
+            "topic \(topic) rests \(pause / 1_000) s: \(reason)"
         case .credential(.breakerTripped): "breaker tripped"
         case .credential(.tokenRefusedYoung): "token refused young"
         case .credential(.connectionAdded(let count)): "\(count) connections"
         case .connection(let number, .replaced(let reason)): "\(number) replaced: \(reason)"
         case .connection(let number, .lost(let loss, _, let retry)):
             "\(number) lost: \(loss.label), retry \(retry > 0 ? "later" : "now")"
+        case .connection(let number, .refused(let streams, let wait?)):
+            "\(number) refuses \(streams), waits \(wait) ms"
         case .connection(let number, .notMade(let loss, _)): "\(number) not made: \(loss.label)"
         case .connection(let number, .left(let loss)): "\(number) left: \(loss.label)"
         default: nil

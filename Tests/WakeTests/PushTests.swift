@@ -93,6 +93,16 @@ import Testing
         (418, "", .retryLater(after: 5_000, step: .none)),
         (302, "", .retryLater(after: 5_000, step: .none)),
         (204, "", .retryLater(after: 5_000, step: .none)),
+        (600, "", .retryLater(after: 5_000, step: .none)),
+        // A reason of Apple's with a status that is not its own.
+        (302, "BadDeviceToken", .retryLater(after: 5_000, step: .none)),
+        (410, "BadDeviceToken", .retryLater(after: 5_000, step: .none)),
+        (500, "BadDeviceToken", .retryLater(after: 5_000, step: .reconnect)),
+        (600, "BadDeviceToken", .retryLater(after: 5_000, step: .none)),
+        (400, "Unregistered", .retryLater(after: 5_000, step: .none)),
+        (429, "Unregistered", .retryLater(after: 60_000, step: .none)),
+        (404, "InvalidProviderToken", .retryLater(after: 5_000, step: .none)),
+        (410, "InternalServerError", .retryLater(after: 5_000, step: .none)),
     ]
 
     @Test("every reason has its class", arguments: table)

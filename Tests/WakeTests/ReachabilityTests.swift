@@ -149,6 +149,27 @@ import Wake
         #expect(machine.row.due == start + 1 + 15 * 60_000)
     }
 
+    @Test("a death without a time that can be read is one of a quarter of an hour ago")
+    func aDeathWithoutATimeDropsNoTokenOfTheMoment() {
+        for told in [nil, Timestamp(milliseconds: .max)] {
+            var machine = sending
+            machine.tokenConfirmedAt = start
+            let dead = PushReply.answered(status: 410, reason: "Unregistered", timestamp: told)
+            #expect(!machine.answer(dead, now: start + 1_000).contains(.detachToken))
+            let again = start + 1_000 + 15 * 60_000
+            #expect(machine.row.phase == .due && machine.row.due == again)
+            // Nobody has presented it since: the second time counts.
+            _ = machine.claimWake(isBehind: true, claim: claim(2), now: again)
+            #expect(machine.answer(dead, now: again + 1).contains(.detachToken))
+        }
+        // APNs' clock may be a little ahead.
+        var machine = sending
+        machine.tokenConfirmedAt = start
+        let dead = PushReply.answered(
+            status: 410, reason: "Unregistered", timestamp: start + 60_000)
+        #expect(machine.answer(dead, now: start + 1).contains(.detachToken))
+    }
+
     @Test func aDeadAnswerToTheOldTokenDoesNotTouchTheNew() {
         var machine = sending
         let superseded = machine.tokenRegistered(generation: 2, now: start + 1)

@@ -14,9 +14,13 @@ extension CredentialPool {
                 tag, status: response.status, &turn)
         else { return }
         for push in answered.lost { unanswered(push, id, &turn) }
-        lastFailure = ""
+        lanes[lane].cameForward(id)
+        lanes[lane].lastFailure = ""
         let age = lanes[lane].connections[place].age(turn.now)
-        if redial.failures > 0, age >= turn.configuration.soundAge { redial.worked() }
+        // It says nothing of the connections of other classes, which may fail meanwhile.
+        if lanes[lane].redial.failures > 0, age >= turn.configuration.soundAge {
+            lanes[lane].redial.worked()
+        }
         var push = answered.push
         let answer = PushAnswer(
             status: response.status, reason: response.reason, timestamp: response.timestamp,
@@ -121,13 +125,20 @@ extension CredentialPool {
         case .retryLater(let after, let step):
             switch step {
             case .none: break
-            case .reconnect: replace(connection, reason: reason, &turn, &tokens)
+            case .reconnect:
+                // An idle connection that APNs has had enough of takes nothing more.
+                replace(
+                    connection, reason: reason, works: reason != "IdleTimeout", &turn, &tokens)
             case .reconnectNow:
                 replace(connection, reason: reason, isUrgent: true, &turn, &tokens)
             case .keepToken:
                 guard let provider else { return refused(reason, &turn) }
                 turn.resting.append((provider, after, reason))
-            case .renewToken: renewToken(after: push, connection, reason, &turn, &tokens)
+            case .renewToken:
+                // APNs may go on refusing on the connection that carried the expired one.
+                if renewToken(sent: push.providerToken, reason, &turn, &tokens) {
+                    replace(connection, reason: reason, isUrgent: true, &turn, &tokens)
+                }
             }
         }
     }
@@ -137,18 +148,48 @@ extension CredentialPool {
         turn.tell(.topicResumed(push.job.request.topic), of: self)
     }
 
+    /// - Returns: whether pushes may go on, on another connection.
     private mutating func renewToken(
-        after push: HeldPush, _ connection: ConnectionID, _ reason: String,
-        _ turn: inout PushTurn, _ tokens: inout ProviderTokens
-    ) {
-        guard let provider else { return refused(reason, &turn) }
-        switch tokens.expired(provider, sent: push.providerToken, turn.moment) {
-        case .goOn:
-            // APNs may go on refusing on the connection that carried the expired one.
-            replace(connection, reason: reason, isUrgent: true, &turn, &tokens)
+        sent token: String?, _ reason: String, _ turn: inout PushTurn,
+        _ tokens: inout ProviderTokens
+    ) -> Bool {
+        guard let provider else {
+            refused(reason, &turn)
+            return false
+        }
+        switch tokens.expired(provider, sent: token, turn.moment) {
+        case .goOn: return true
         case .rest(let wait):
             turn.tell(.tokenRefusedYoung, of: self)
             turn.resting.append((provider, wait, reason))
+            return false
+        }
+    }
+
+    // MARK: - GOAWAY
+
+    /// The reasons of a GOAWAY are those of answers, and mean the same for the credential. For a
+    /// push they mean nothing: it is not told which one is meant, so no token is dropped.
+    mutating func act(
+        onGoAway reason: String, _ connection: PushConnection, _ turn: inout PushTurn,
+        _ tokens: inout ProviderTokens
+    ) {
+        switch PushAnswer(goAway: reason) {
+        case .accepted, .deadToken, .ourBug: break
+        case .pauseCredential:
+            let isOfToken = reason == "InvalidProviderToken"
+            refused(reason, token: isOfToken ? connection.lastToken : nil, &turn)
+        case .pauseTopic:
+            // Where pushes of several are open, it is not told which one is meant.
+            if let topic = connection.onlyTopic { refusedTopic(topic, reason, &turn) }
+        case .retryLater(let after, let step):
+            switch step {
+            case .none, .reconnect, .reconnectNow: break  // It goes in any case.
+            case .keepToken:
+                guard let provider else { return refused(reason, &turn) }
+                turn.resting.append((provider, after, reason))
+            case .renewToken: _ = renewToken(sent: connection.lastToken, reason, &turn, &tokens)
+            }
         }
     }
 }

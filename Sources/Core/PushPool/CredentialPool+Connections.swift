@@ -11,11 +11,13 @@ extension CredentialPool {
     mutating func connect(
         _ index: Int, _ turn: inout PushTurn, _ tokens: inout ProviderTokens
     ) {
-        guard !lanes[index].isDialing, !isRetired, redial.mayConnect(now: turn.now) else { return }
+        guard !lanes[index].isDialing, !isRetired, mayConnect(lanes[index], now: turn.now)
+        else { return }
         // A provider token comes while the connection is made.
         if case .unusable(let problem) = authority(&turn, &tokens) {
             return rest(.max, reason: problem, &turn)
         }
+        connectRate.began(now: turn.now)
         lastNumber += 1
         let id = ConnectionID(pool: serial, lane: lanes[index].kind, number: lastNumber)
         lanes[index].connections.append(
@@ -23,16 +25,48 @@ extension CredentialPool {
         turn.actions.append(.dial(id, credential))
     }
 
+    /// When the next connection of a lane may be begun; `nil`: now.
+    func nextConnect(_ lane: Lane, now: Instant) -> Instant? {
+        let times = [lane.redial.nextAt, connectRate.nextAt(lane.kind, now: now)]
+        return times.compactMap { $0 }.filter { $0 > now }.max()
+    }
+
+    func mayConnect(_ lane: Lane, now: Instant) -> Bool { nextConnect(lane, now: now) == nil }
+
     /// Another connection takes the place of this one, which goes on until then.
+    ///
+    /// - Parameters:
+    ///   - isUrgent: APNs will refuse everything on it.
+    ///   - works: it takes pushes as ever: it goes on until the other one has had an answer.
     mutating func replace(
-        _ connection: ConnectionID, reason: String, isUrgent: Bool = false,
+        _ connection: ConnectionID, reason: String, isUrgent: Bool = false, works: Bool = false,
         _ turn: inout PushTurn, _ tokens: inout ProviderTokens
     ) {
         let index = Self.index(of: connection.lane)
+        guard !lanes[index].settles(connection, isUrgent: isUrgent) else { return }
         guard lanes[index].mayReplace(connection, isUrgent: isUrgent, turn) else { return }
         tell(.replaced(reason: reason), of: connection, &turn)
         connect(index, &turn, &tokens)
-        lanes[index].replaced = lanes[index].isDialing ? connection : nil
+        lanes[index].succeeds(connection, waitsForAnswer: works)
+    }
+
+    /// A connection that APNs allows no stream on, while pushes wait, is given up as one that came
+    /// to nothing.
+    mutating func giveUpShut(
+        _ index: Int, _ blocked: Set<PushLane>, _ turn: inout PushTurn
+    ) {
+        guard !lanes[index].waiting.isEmpty || blocked.contains(PushLane(key, lanes[index].kind)),
+            let place = lanes[index].connections.firstIndex(where: { $0.isShut(turn) })
+        else { return }
+        let connection = lanes[index].connections[place]
+        lanes[index].leaves(connection.id)
+        lanes[index].connections[place].retire()
+        if !connection.hasAnswered { lanes[index].lastFailure = ConnectionLoss.shut.explanation }
+        let retry = lost(connection, &turn)
+        tell(
+            .lost(.shut, hasAnswered: connection.hasAnswered, retry: retry), of: connection.id,
+            &turn)
+        closeFinished(index, &turn)
     }
 
     /// Old connections are replaced, and of several idle ones all but one go.
@@ -40,8 +74,11 @@ extension CredentialPool {
         _ index: Int, _ turn: inout PushTurn, _ tokens: inout ProviderTokens
     ) {
         guard !isRetired else { return }
-        if let old = lanes[index].aged(turn) { replace(old, reason: "age", &turn, &tokens) }
+        if let old = lanes[index].aged(turn) {
+            replace(old, reason: "age", works: true, &turn, &tokens)
+        }
         if let idle = lanes[index].surplus(turn) {
+            lanes[index].leaves(lanes[index].connections[idle].id)
             lanes[index].connections[idle].retire()
             closeFinished(index, &turn)
         }
@@ -115,15 +152,19 @@ extension CredentialPool {
         case .heard:
             lanes[lane].connections[place].heard(turn.now)
             return false
-        case .allows(let count): lanes[lane].connections[place].allows(count)
+        case .allows(let count): lanes[lane].connections[place].allows(count, turn.now)
         case .answered(let tag, let response?):
             answered(tag, response, lane, place, &turn, &tokens)
         case .answered(let tag, nil), .reset(let tag):
             guard let push = lanes[lane].connections[place].take(tag) else { return false }
             unanswered(push, id, &turn)
         case .refused(let tags):
-            returned(tags.compactMap { lanes[lane].connections[place].take($0) }, lane, &turn)
-        case .goAway(let reason, let code): goAway(reason, code, lane, place, &turn)
+            let (pushes, wait) = lanes[lane].connections[place].refused(tags, turn)
+            if lanes[lane].connections[place].isActive, !pushes.isEmpty {
+                tell(.refused(streams: pushes.count, wait: wait), of: id, &turn)
+            }
+            returned(pushes, lane, &turn)
+        case .goAway(let reason, let code): goAway(reason, code, lane, place, &turn, &tokens)
         case .pingAnswered: lanes[lane].connections[place].pingAnswered()
         case .notTaken(let tag):
             guard let push = lanes[lane].connections[place].notTaken(tag) else { return false }
@@ -141,8 +182,7 @@ extension CredentialPool {
         case .ended(let loss, let inOrder): ended(id, loss, inOrder: inOrder, &turn)
         case .unusable(let problem):
             lanes[lane].connections.remove(at: place)
-            lanes[lane].replaced = nil
-            lastFailure = problem
+            lanes[lane].leaves(id)
             rest(.max, reason: problem, &turn)
         }
         return true
@@ -152,12 +192,7 @@ extension CredentialPool {
         lanes[lane].connections[place].up(turn)
         let id = lanes[lane].connections[place].id
         tell(.connected, of: id, &turn)
-        if let old = lanes[lane].replaced, let index = lanes[lane].index(of: old),
-            lanes[lane].connections[index].isActive
-        {
-            lanes[lane].connections[index].retire()
-        }
-        lanes[lane].replaced = nil
+        lanes[lane].cameForward(id)
     }
 
     /// A push was written, and nothing comes.
@@ -188,24 +223,37 @@ extension CredentialPool {
     private mutating func giveBack(
         _ pushes: [HeldPush], _ lane: Int, _ turn: inout PushTurn
     ) {
-        let isOpen = pause == nil && !isRetired
-        lanes[lane].waiting.giveBack(isOpen ? pushes.filter { !$0.isWithdrawn } : [])
-        for push in pushes where !isOpen || push.isWithdrawn { unsent(push, &turn) }
+        var waiting: [HeldPush] = []
+        for push in pushes {
+            if pause != nil || isRetired || push.isWithdrawn
+                || topics.rests(push.job.request.topic, now: turn.now)
+            {
+                unsent(push, &turn)
+            } else {
+                waiting.append(push)
+            }
+        }
+        lanes[lane].waiting.giveBack(waiting)
     }
 
     private mutating func goAway(
-        _ reason: String, _ code: UInt32, _ lane: Int, _ place: Int, _ turn: inout PushTurn
+        _ reason: String, _ code: UInt32, _ lane: Int, _ place: Int, _ turn: inout PushTurn,
+        _ tokens: inout ProviderTokens
     ) {
         let connection = lanes[lane].connections[place]
         tell(
             .goAway(reason: reason, code: code, open: connection.openStreams),
             of: connection.id, &turn)
         lanes[lane].connections[place].leave()
-        if connection.isActive { lost(connection, &turn) }
+        lanes[lane].leaves(connection.id)
+        if connection.isActive {
+            if connection.isInVain(turn) {
+                lanes[lane].lastFailure = "GOAWAY" + (reason.isEmpty ? "" : " \(reason)")
+            }
+            lost(connection, &turn)
+        }
         lastGoAway = reason
-        guard !reason.isEmpty else { return }
-        let answer = PushAnswer(status: 0, reason: reason, timestamp: nil, failures: 0)
-        if answer == .pauseCredential { refused(reason, &turn) }
+        act(onGoAway: reason, connection, &turn, &tokens)
     }
 
     // MARK: - The end of one
@@ -217,10 +265,11 @@ extension CredentialPool {
     private mutating func lost(
         _ connection: PushConnection, _ turn: inout PushTurn
     ) -> Milliseconds {
-        redial.lost(
+        let index = Self.index(of: connection.id.lane)
+        lanes[index].redial.lost(
             age: connection.age(turn.now), hasAnswered: connection.hasAnswered,
             chance: turn.chance.next(), now: turn.now)
-        return redial.nextAt.map { $0.since(turn.now) } ?? 0
+        return nextConnect(lanes[index], now: turn.now).map { $0.since(turn.now) } ?? 0
     }
 
     private mutating func ended(
@@ -229,14 +278,16 @@ extension CredentialPool {
         let index = Self.index(of: id.lane)
         guard let place = lanes[index].index(of: id) else { return }
         var connection = lanes[index].connections.remove(at: place)
+        let isInVain = connection.isInVain(turn)
+        lanes[index].leaves(id)
         for push in connection.takeAll() { unanswered(push, id, &turn) }
         switch connection.standing {
         case .dialing:
-            lastFailure = loss.explanation
-            lanes[index].replaced = nil
+            lanes[index].lastFailure = loss.explanation
             let retry = lost(connection, &turn)
             tell(.notMade(loss, retry: retry), of: id, &turn)
         case .active:
+            if isInVain { lanes[index].lastFailure = loss.explanation }
             let retry = lost(connection, &turn)
             tell(
                 .lost(loss, hasAnswered: connection.hasAnswered, retry: retry), of: id, &turn)

@@ -15,19 +15,17 @@ struct CredentialPool {
     /// `nil`: it is a certificate.
     let provider: ProviderKey?
     var lanes: [Lane]
-    var redial: Redial
     private(set) var pause: Pause?
     private var pauseCount = 0
     /// After a pause one push shows whether APNs accepts again.
     var isProbing = false
+    var connectRate: ConnectRate
     var breaker: TokenBreaker
     var verdicts: Verdicts
     var topics: TopicPauses
     var lastNumber: UInt64 = 0
     /// APNs' reason in the last GOAWAY.
     var lastGoAway = ""
-    /// Why the last connection could not be made; empty: it could.
-    var lastFailure = ""
     private(set) var isRetired = false
 
     struct Pause {
@@ -50,9 +48,8 @@ struct CredentialPool {
             ? ProviderKey(
                 team: credential.team, keyID: credential.keyID, pem: credential.privateKeyPEM)
             : nil
-        redial = Redial(
-            delay: configuration.reconnectDelay, delayMax: configuration.reconnectDelayMax,
-            soundAge: configuration.soundAge)
+        connectRate = ConnectRate(
+            burst: configuration.connectsBurst, every: configuration.connectSpacing)
         breaker = TokenBreaker(
             count: configuration.breakerCount, share: configuration.breakerShare,
             window: configuration.breakerWindow)
@@ -69,7 +66,10 @@ struct CredentialPool {
 
     /// What can be claimed for it now.
     func room(_ turn: PushTurn) -> PushRoom {
-        PushRoom(key, topics: topics.limits(now: turn.now)) { freeStreams($0, turn) }
+        PushRoom(
+            key, topics: topics.limits(now: turn.now),
+            probed: lanes[Self.index(of: .probe)].turns.users
+        ) { freeStreams($0, turn) }
     }
 
     private func freeStreams(_ kind: PushClass, _ turn: PushTurn) -> Int {
@@ -77,11 +77,12 @@ struct CredentialPool {
         let lane = lanes[Self.index(of: kind)]
         // While no connection comes about, pushes wait in the store.
         guard
-            lane.isUsable || redial.failures < turn.configuration.reconnectPatience
-                || redial.mayConnect(now: turn.now)
+            lane.isUsable || mayConnect(lane, now: turn.now)
+                || lane.redial.failures < turn.configuration.reconnectPatience
+                    && connectRate.nextAt(kind, now: turn.now) == nil
         else { return 0 }
         if isProbing { return isIdle ? 1 : 0 }
-        return lane.freeStreams(waitingMax: turn.configuration.waitingMax)
+        return lane.freeStreams(waitingMax: turn.configuration.waitingMax, now: turn.now)
     }
 
     var openStreams: Int { lanes.reduce(0) { $0 + $1.openStreams } }
@@ -96,12 +97,12 @@ struct CredentialPool {
         PushCredentialStatus(
             credential: key, isCertificate: provider == nil,
             pausedFor: pause.map { $0.until.since(now) }, pauseReason: pause?.reason ?? "",
-            isTripped: breaker.isTripped, failures: redial.failures, lastGoAway: lastGoAway,
-            lastFailure: lastFailure,
+            isTripped: breaker.isTripped, failures: lanes.map(\.redial.failures).max() ?? 0,
+            lastGoAway: lastGoAway,
             topics: topics.resting(now: now).map {
                 PushTopicStatus(topic: $0.topic, pausedFor: $0.wait, reason: $0.reason)
             },
-            lanes: lanes.map { $0.status(now) })
+            lanes: lanes.map { $0.status(now, nextTry: nextConnect($0, now: now)) })
     }
 
     func place(_ lane: PushClass? = nil) -> PushPlace {
@@ -198,6 +199,7 @@ struct CredentialPool {
             }
             for push in tooLate { unsent(push, &turn) }
             tickConnections(index, &turn, &tokens)
+            giveUpShut(index, blocked, &turn)
             renew(index, &turn, &tokens)
             grow(index, blocked, &turn, &tokens)
         }

@@ -12,13 +12,31 @@ struct Lane {
     /// In the order in which they were begun; at most one is being made. Pushes are sent on the
     /// oldest first.
     var connections: [PushConnection] = []
-    /// Gives way to the connection that is being made.
-    var replaced: ConnectionID?
+    /// A connection that is to take the place of another one.
+    struct Succession: Equatable {
+        let old: ConnectionID
+        let new: ConnectionID
+        /// The old one, which works, goes on until the new one has had its first answer: before,
+        /// one stream that hangs would stop the class. Else it goes once the new one is up.
+        var waitsForAnswer: Bool
+    }
+
+    /// The one that is under way.
+    private(set) var succession: Succession?
     private var replacedAt: Instant?
+    /// When the next connection may be begun, by what came of the last ones.
+    var redial: Redial
+    /// Of probes only.
+    private(set) var turns = ProbeTurns()
+    /// How the last connection ended that never had an answer; empty: there was one since.
+    var lastFailure = ""
     private var growth: LaneGrowth
 
     init(_ kind: PushClass, _ configuration: PushGatewayConfiguration) {
         self.kind = kind
+        redial = Redial(
+            delay: configuration.reconnectDelay, delayMax: configuration.reconnectDelayMax,
+            soundAge: configuration.soundAge)
         growth = LaneGrowth(
             after: configuration.growAfter, spacing: configuration.growSpacing)
     }
@@ -31,19 +49,27 @@ struct Lane {
     var isDialing: Bool { connections.contains(where: \.isDialing) }
 
     /// How many more pushes could be sent now.
-    func freeStreams(waitingMax: Int) -> Int {
+    func freeStreams(waitingMax: Int, now: Instant) -> Int {
         guard waiting.count < waitingMax else { return 0 }
-        let free = connections.reduce(0) { $0 + $1.freeStreams }
+        let free = connections.reduce(0) { $0 + $1.freeStreams(now) }
         // The first push has the connection made.
         return max(0, (isUsable ? free : 1) - waiting.count)
     }
 
-    func status(_ now: Instant) -> PushLaneStatus {
+    /// Why nothing can be sent; empty: it can, as far as is known.
+    private var failure: String {
+        connections.contains { $0.isActive && $0.hasAnswered } ? "" : lastFailure
+    }
+
+    /// - Parameter nextTry: when another connection may be begun; `nil`: now.
+    func status(_ now: Instant, nextTry: Instant?) -> PushLaneStatus {
         let active = connections.filter(\.isActive)
         return PushLaneStatus(
             lane: kind, connections: active.count, open: openStreams,
             allowed: active.reduce(0) { $0 + $1.streamLimit }, waiting: waiting.count,
-            oldestStream: connections.map { $0.oldestStream(now) }.max() ?? 0)
+            oldestStream: connections.map { $0.oldestStream(now) }.max() ?? 0,
+            failures: redial.failures, failure: failure,
+            nextTry: failure.isEmpty ? nil : nextTry.map { $0.since(now) } ?? 0)
     }
 
     func index(of connection: ConnectionID) -> Int? {
@@ -61,22 +87,75 @@ struct Lane {
     mutating func fill(token: String?, most: Int, _ turn: inout PushTurn) -> [HeldPush] {
         var left = most
         var tooLate: [HeldPush] = []
-        for index in connections.indices {
+        for index in order {
             guard left > 0, !waiting.isEmpty else { break }
             guard connections[index].isReady(&turn) else { continue }
-            while left > 0, connections[index].freeStreams > 0, let push = waiting.takeFirst() {
+            while left > 0, connections[index].freeStreams(turn.now) > 0,
+                let push = waiting.takeFirst()
+            {
                 guard turn.now < push.sendBefore(turn.configuration) else {
                     tooLate.append(push)
                     continue
                 }
                 connections[index].send(push, token: token, &turn)
+                if kind == .probe { turns.sent(to: push.job.key.user) }
                 left -= 1
             }
         }
         return tooLate
     }
 
+    /// The oldest first, but before all one that has yet to prove itself: it has one stream.
+    private var order: [Int] {
+        guard let new = succession.flatMap({ index(of: $0.new) }), connections[new].isActive
+        else { return Array(connections.indices) }
+        return [new] + connections.indices.filter { $0 != new }
+    }
+
     // MARK: - Connections
+
+    /// Another connection, the last one begun, is to take the place of this one.
+    mutating func succeeds(_ old: ConnectionID, waitsForAnswer: Bool) {
+        guard isDialing, let new = connections.last?.id else { return }
+        succession = Succession(old: old, new: new, waitsForAnswer: waitsForAnswer)
+    }
+
+    /// A connection is up, or has answered: whether the one before it goes now.
+    mutating func cameForward(_ new: ConnectionID) {
+        guard let succession, succession.new == new, let place = index(of: new),
+            !succession.waitsForAnswer || connections[place].isTrusted
+        else { return }
+        self.succession = nil
+        if let old = index(of: succession.old), connections[old].isActive {
+            connections[old].retire()
+        }
+    }
+
+    /// What one of two that take turns is to be replaced for, while they do: the one that has not
+    /// proved itself goes, and the other stays; or the old one goes sooner.
+    ///
+    /// - Returns: whether that is all there is to do.
+    mutating func settles(_ connection: ConnectionID, isUrgent: Bool) -> Bool {
+        guard let succession else { return false }
+        if succession.new == connection, let place = index(of: connection) {
+            connections[place].retire()
+            self.succession = nil
+            return true
+        }
+        guard succession.old == connection else { return false }
+        if isUrgent {
+            self.succession?.waitsForAnswer = false
+            if let new = index(of: succession.new), connections[new].isActive {
+                cameForward(succession.new)
+            }
+        }
+        return true
+    }
+
+    /// A connection takes no more pushes: if it was one of two that take turns, the other is alone.
+    mutating func leaves(_ connection: ConnectionID) {
+        if succession?.old == connection || succession?.new == connection { succession = nil }
+    }
 
     /// Whether a connection may be replaced now by another one, which is to be made.
     ///
@@ -99,7 +178,8 @@ struct Lane {
 
     /// The connection that is so old that its name should be looked up again.
     func aged(_ turn: PushTurn) -> ConnectionID? {
-        connections.first {
+        guard succession == nil else { return nil }
+        return connections.first {
             $0.isActive && $0.age(turn.now) >= turn.configuration.connectionAge
         }?.id
     }
@@ -129,7 +209,9 @@ struct Lane {
                     && ($0.streamLimit > 1
                         || $0.oldestStream(turn.now) >= turn.configuration.streamDeadline)
             }
-        let isPressed = isFull && (!waiting.isEmpty || isBlocked)
+        // Who refuses streams is not to be asked on more connections.
+        let isRefused = active.contains(where: \.holdsBack)
+        let isPressed = isFull && !isRefused && (!waiting.isEmpty || isBlocked)
         let wants = growth.observe(isPressed: isPressed, now: turn.now)
         // Wrong tokens are asked about slowly; one connection does, if it answers.
         let most = kind == .probe ? (isStuck ? 2 : 1) : turn.configuration.connectionsMax

@@ -33,6 +33,8 @@ struct PushConnection {
     private var readyAt: Instant?
     /// Streams that APNs allows; 1 until its SETTINGS say more.
     private var allowed = 1
+    /// Since when it allows none.
+    private var shutSince: Instant?
     private var streams: [UInt64: Stream] = [:]
     /// Tags in the order of their deadlines; those answered since are skipped.
     private var order: [UInt64] = []
@@ -42,6 +44,8 @@ struct PushConnection {
     /// The newest push that was answered in time.
     private var lastPrompt: UInt64 = 0
     private var lastTag: UInt64 = 0
+    /// The provider token of the newest push.
+    private(set) var lastToken: String?
     private var lastHeard: Instant
     /// When a stream was last opened or answered.
     private var lastUsed: Instant
@@ -52,9 +56,13 @@ struct PushConnection {
     var isBehind = false
     /// It did not take a push; it is tried again when something has happened on it.
     private var isRefusing = false
+    /// It did nothing with pushes, and goes on living.
+    private var refusals: StreamRefusals
     private var silentStreams = 0
     /// Whether APNs has answered a push here: a connection without any came to nothing.
     private(set) var hasAnswered = false
+    /// It has shown that APNs takes pushes here.
+    var isTrusted: Bool { usesTokens ? isAuthenticated : hasAnswered }
     /// Whether APNs has believed a provider token here, whatever it said of the push.
     private var isAuthenticated = false
 
@@ -62,6 +70,8 @@ struct PushConnection {
         self.id = id
         self.usesTokens = usesTokens
         streamsMax = turn.configuration.streamsMax
+        refusals = StreamRefusals(
+            delay: turn.configuration.refusalDelay, delayMax: turn.configuration.refusalDelayMax)
         standing = .dialing(before: turn.now + turn.configuration.connectDeadline)
         lastHeard = turn.now
         lastUsed = turn.now
@@ -71,17 +81,42 @@ struct PushConnection {
 
     /// Pushes sent and not given back.
     var openStreams: Int { streams.count }
+    /// The topic of the pushes that are open; `nil`: they have several, or there are none.
+    var onlyTopic: String? {
+        let topics = streams.values.map(\.push.job.request.topic)
+        guard let first = topics.first, topics.allSatisfy({ $0.isExactly(first) }) else {
+            return nil
+        }
+        return first
+    }
     var isActive: Bool { standing == .active }
     var isDialing: Bool { if case .dialing = standing { true } else { false } }
     var isRetired: Bool { standing == .leaving(isRetired: true) }
 
     var streamLimit: Int {
         guard readyAt != nil else { return 0 }
-        return min(allowed, usesTokens && !isAuthenticated ? 1 : streamsMax)
+        let most = min(streamsMax, refusals.most ?? .max)
+        return min(allowed, usesTokens && !isAuthenticated ? 1 : most)
     }
 
     /// How many more pushes it takes; before that it may have to prove that it lives.
-    var freeStreams: Int { isActive ? max(0, streamLimit - openStreams) : 0 }
+    func freeStreams(_ now: Instant) -> Int {
+        isActive && !refusals.rests(now: now) ? max(0, streamLimit - openStreams) : 0
+    }
+
+    /// APNs has refused streams on it: it uses fewer than are allowed.
+    var holdsBack: Bool { refusals.most != nil }
+
+    /// APNs has allowed no stream for so long that it is not for a moment.
+    func isShut(_ turn: PushTurn) -> Bool {
+        guard isActive, let shutSince else { return false }
+        return turn.now.since(shutSince) >= turn.configuration.shutMax
+    }
+
+    /// It was of no use to anybody: it had no answer, and somebody wanted one, or it did not last.
+    func isInVain(_ turn: PushTurn) -> Bool {
+        !hasAnswered && (!streams.isEmpty || age(turn.now) < turn.configuration.soundAge)
+    }
 
     /// Since the end of the handshake.
     func age(_ now: Instant) -> Milliseconds { readyAt.map { now.since($0) } ?? 0 }
@@ -100,7 +135,7 @@ struct PushConnection {
     /// Whether a push may be sent on it now; one that was silent for long has to answer a PING
     /// first.
     mutating func isReady(_ turn: inout PushTurn) -> Bool {
-        guard freeStreams > 0, !isVerifying, !isBehind, !isRefusing else { return false }
+        guard freeStreams(turn.now) > 0, !isVerifying, !isBehind, !isRefusing else { return false }
         guard streams.isEmpty, turn.now.since(lastHeard) >= turn.configuration.verifyAfter
         else { return true }
         isVerifying = true
@@ -112,6 +147,7 @@ struct PushConnection {
         lastTag += 1
         var push = push
         push.providerToken = token
+        lastToken = token
         streams[lastTag] = Stream(
             push: push, sentAt: turn.now, deadline: turn.now + turn.configuration.streamDeadline)
         order.append(lastTag)
@@ -226,7 +262,10 @@ struct PushConnection {
         isRefusing = false
     }
 
-    mutating func allows(_ count: Int) { allowed = count }
+    mutating func allows(_ count: Int, _ now: Instant) {
+        allowed = count
+        shutSince = count > 0 ? nil : shutSince ?? now
+    }
 
     mutating func pingAnswered() {
         pingBefore = nil
@@ -243,6 +282,7 @@ struct PushConnection {
         guard let stream = streams.removeValue(forKey: tag) else { return nil }
         silentStreams = 0
         hasAnswered = true
+        refusals.answered(allowed: allowed)
         // 403 is about the token, 429 may be.
         if status != 403, status != 429 { isAuthenticated = true }
         lastUsed = turn.now
@@ -259,6 +299,18 @@ struct PushConnection {
 
     /// Takes a push off its stream.
     mutating func take(_ tag: UInt64) -> HeldPush? { streams.removeValue(forKey: tag)?.push }
+
+    /// APNs did nothing with these, and the connection goes on.
+    ///
+    /// - Returns: the pushes, and for how long nothing is sent from now on, if that is news.
+    mutating func refused(
+        _ tags: [UInt64], _ turn: PushTurn
+    ) -> (pushes: [HeldPush], wait: Milliseconds?) {
+        let open = streams.count
+        let pushes = tags.compactMap { take($0) }
+        guard isActive, !pushes.isEmpty, let last = tags.max() else { return (pushes, nil) }
+        return (pushes, refusals.refused(last, lastTag: lastTag, open: open, now: turn.now))
+    }
 
     /// It did not take a push that it was sent.
     mutating func notTaken(_ tag: UInt64) -> HeldPush? {

@@ -34,12 +34,21 @@ public struct PushGatewayConfiguration: Equatable, Sendable {
     public var silentStreamsMax = 3
     /// How often one push is offered to streams that do not take it, before it goes back.
     public var offersMax = 3
+    /// How long APNs may allow no stream on a connection while pushes wait, before it is given up.
+    public var shutMax: Milliseconds = 10_000
+    /// The first wait after pushes of a connection were refused twice in a row; it doubles.
+    public var refusalDelay: Milliseconds = 500
+    public var refusalDelayMax: Milliseconds = 30_000
     /// The first wait after a connection that came to nothing; it doubles.
     public var reconnectDelay: Milliseconds = 500
     public var reconnectDelayMax: Milliseconds = 30_000
-    /// Connections that came to nothing, in a row, after which pushes are no longer claimed for
-    /// the credential until the next try.
+    /// Connections of a class that came to nothing, in a row, after which its pushes are no longer
+    /// claimed until the next try.
     public var reconnectPatience = 3
+    /// Connections of a credential, of all classes, that may be begun at once; then there is one
+    /// in each `connectSpacing`: 35 in a minute at most.
+    public var connectsBurst = 15
+    public var connectSpacing: Milliseconds = 3_000
     /// Between two replacements of a connection that still works: APNs takes a pattern of
     /// connects and disconnects for an attack.
     public var replaceSpacing: Milliseconds = 30_000

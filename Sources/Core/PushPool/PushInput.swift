@@ -98,6 +98,7 @@ public struct ConnectionLoss: Equatable, Sendable {
 
     static let connectTimeout = Self(
         label: "connect-timeout", explanation: "no connection in time")
+    static let shut = Self(label: "no-streams", explanation: "APNs allows no streams")
     static let silent = Self(label: "silent", explanation: "no answer to a PING")
 }
 

@@ -42,6 +42,9 @@ public enum ConnectionReport: Equatable, Sendable {
     /// Another one is to take its place.
     case replaced(reason: String)
     case goAway(reason: String, code: UInt32, open: Int)
+    /// APNs did nothing with so many pushes, and the connection goes on. Nothing is sent on it for
+    /// so long, if that is longer than before.
+    case refused(streams: Int, wait: Milliseconds?)
     /// It never came about; another may be tried after so long.
     case notMade(ConnectionLoss, retry: Milliseconds)
     /// It took pushes, and is over; another may be made after so long.

@@ -13,12 +13,10 @@ public struct PushCredentialStatus: Equatable, Sendable {
     public var pauseReason: String
     /// Tokens that APNs accepted before are called wrong: none is dropped.
     public var isTripped: Bool
-    /// Connections in a row that came to nothing.
+    /// Connections of a class in a row that came to nothing, of the class with the most.
     public var failures: Int
     /// APNs' reason in the last GOAWAY; empty: none was given.
     public var lastGoAway: String
-    /// Why the last connection could not be made; empty: it could.
-    public var lastFailure: String
     /// Topics that APNs does not take from it.
     public var topics: [PushTopicStatus]
     /// One for each class, in their order.
@@ -45,4 +43,11 @@ public struct PushLaneStatus: Equatable, Sendable {
     public var waiting: Int
     /// Milliseconds of the stream that waits longest for its answer.
     public var oldestStream: Milliseconds
+    /// Connections in a row that came to nothing.
+    public var failures: Int
+    /// Why nothing can be sent: how the last connection ended that never had an answer. Empty: a
+    /// connection has had one since, or none was wanted.
+    public var failure: String
+    /// Milliseconds until another connection may be begun; `nil`: none is needed.
+    public var nextTry: Milliseconds?
 }

@@ -49,6 +49,10 @@ struct TopicPauses: Equatable {
         return true
     }
 
+    func rests(_ topic: String, now: Instant) -> Bool {
+        entries[topic].map { $0.until > now } ?? false
+    }
+
     /// A push has come back, and what APNs said of it, if anything, was not about the topic.
     mutating func cameBack(_ topic: String) { entries[topic]?.isAsking = false }
 

@@ -63,10 +63,22 @@ public enum PushAnswer: Equatable, Sendable {
         }
     }
 
+    /// What the reason of a GOAWAY means: Apple's are of the same table. Empty or unknown: nothing
+    /// more than that the connection goes.
+    public init(goAway reason: String) {
+        self.init(
+            status: Self.status(of: reason) ?? 0, reason: reason, timestamp: nil, failures: 0)
+    }
+
     private init(
         _ status: UInt64, _ reason: String, _ timestamp: Timestamp?, _ failures: UInt64,
         _ kind: PushKind
     ) {
+        guard Self.status(of: reason) ?? status == status else {
+            // Somebody else's: a proxy's, or a fault's. It says nothing of the token or the key.
+            self = Self.foreign(status: status, failures: failures, kind)
+            return
+        }
         switch reason {
         case _ where status == 200: self = .accepted
         case "BadDeviceToken", "DeviceTokenNotForTopic": self = .deadToken(since: nil)
@@ -96,6 +108,30 @@ public enum PushAnswer: Equatable, Sendable {
             self = Self.unknown(
                 status: status, isTold: !reason.isEmpty, timestamp: timestamp,
                 failures: failures, kind)
+        }
+    }
+
+    /// The status that a reason of Apple's table comes with: with another one it is not APNs that
+    /// answers. `nil`: it is none of the table.
+    private static func status(of reason: String) -> UInt64? {
+        switch reason {
+        case "BadCollapseId", "BadDeviceToken", "BadExpirationDate", "BadMessageId",
+            "BadPriority", "BadTopic", "DeviceTokenNotForTopic", "DuplicateHeaders",
+            "IdleTimeout", "InvalidPushType", "MissingDeviceToken", "MissingTopic",
+            "PayloadEmpty", "TopicDisallowed":
+            400
+        case "BadCertificate", "BadCertificateEnvironment", "BadEnvironmentKeyIdInToken",
+            "BadEnvironmentKeyInToken", "ExpiredProviderToken", "Forbidden",
+            "InvalidProviderToken", "MissingProviderToken", "UnrelatedKeyIdInToken":
+            403
+        case "BadPath": 404
+        case "MethodNotAllowed": 405
+        case "ExpiredToken", "Unregistered": 410
+        case "PayloadTooLarge": 413
+        case "TooManyProviderTokenUpdates", "TooManyRequests": 429
+        case "InternalServerError": 500
+        case "ServiceUnavailable", "Shutdown": 503
+        default: nil
         }
     }
 
@@ -129,8 +165,17 @@ public enum PushAnswer: Equatable, Sendable {
         switch status {
         case 410 where isTold: .deadToken(since: timestamp)
         case 403: .pauseCredential
+        default: foreign(status: status, failures: failures, kind)
+        }
+    }
+
+    /// An answer that is none of Apple's table, by its status alone.
+    private static func foreign(
+        status: UInt64, failures: UInt64, _ kind: PushKind
+    ) -> PushAnswer {
+        switch status {
         case 429: .retryLater(after: 60_000, step: .none)
-        case 500...: serverFault(failures: failures, kind)
+        case 500...599: serverFault(failures: failures, kind)
         default:
             failures < unknownMax
                 ? .retryLater(after: min(5_000 << failures, 300_000), step: .none) : .ourBug

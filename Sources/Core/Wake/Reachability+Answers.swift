@@ -22,7 +22,9 @@ extension Reachability {
         switch reply {
         case .answered(let status, let reason, let timestamp, let retryAfter):
             answer = PushAnswer(
-                status: status, reason: reason, timestamp: timestamp, failures: row.failures,
+                status: status, reason: reason,
+                timestamp: status == 410 ? Self.timeOfDeath(timestamp, now: now) : timestamp,
+                failures: row.failures,
                 kind: kind, retryAfter: retryAfter)
             if keepsToken, case .deadToken = answer { answer = .pauseCredential }
             if answer != .accepted {
@@ -80,6 +82,16 @@ extension Reachability {
         row.lease = min(lease, now + WakePolicy.unansweredDelay)
         reschedule()
     }
+
+    /// When a token died. What cannot be read, or has yet to come, is taken for a quarter of an
+    /// hour ago: a token that was presented since is asked about once more after that time.
+    private static func timeOfDeath(_ told: Timestamp?, now: Timestamp) -> Timestamp {
+        if let told, told <= now + clockTolerance { return told }
+        return now - PushAnswer.longDelay
+    }
+
+    /// By how much APNs' clock may be ahead of the store's.
+    private static let clockTolerance: Milliseconds = 5 * 60_000
 
     private mutating func accepted(_ kind: PushKind, unread: UInt64, now: Timestamp)
         -> [WakeAction]

@@ -18,7 +18,7 @@ struct GatewayJournal {
         case .credential(let report): note(report, Self.fields(place))
         case .connection(let number, let report):
             let fields = Self.fields(place) + [LogField("connection", number)]
-            note(report, fields, port: place.port)
+            note(report, fields, at: place)
         case .push(let push, let news):
             note(news, of: push, at: place, now: now, wall: wall)
         }
@@ -72,11 +72,13 @@ struct GatewayJournal {
         }
     }
 
-    private func note(_ report: ConnectionReport, _ fields: [LogField], port: UInt64) {
+    private func note(
+        _ report: ConnectionReport, _ fields: [LogField], at place: PushPlace
+    ) {
         switch report {
         case .connected:
             metrics.connections["connected"].add()
-            log.info("push.connected", fields + [LogField("port", port)])
+            log.info("push.connected", fields + [LogField("port", place.port)])
         case .replaced(let reason):
             log.info("push.connection_replaced", fields + [LogField("reason", reason)])
         case .goAway(let reason, let code, let open):
@@ -86,6 +88,12 @@ struct GatewayJournal {
                 fields + [
                     LogField("reason", reason), LogField("code", code), LogField("open", open),
                 ])
+        case .refused(let streams, let wait):
+            metrics.streamsRefused[place.lane?.name ?? "none"].add(UInt64(streams))
+            guard let wait else { return }
+            log.warning(
+                "push.streams_refused",
+                fields + [LogField("streams", streams), LogField("retry_ms", wait)])
         case .notMade(let loss, let retry):
             log.error("push.connect_failed", fields + end(loss, retry: retry))
         case .lost(let loss, let hasAnswered, let retry):

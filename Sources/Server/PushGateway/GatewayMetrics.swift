@@ -18,6 +18,7 @@ final class GatewayMetrics: Sendable {
     /// Milliseconds.
     let oldestStream = Gauge()
     let goAways: CounterFamily
+    let streamsRefused: CounterFamily
     let connections: CounterFamily
     let tokensMade: Counter
     let paused: Gauge
@@ -57,6 +58,10 @@ final class GatewayMetrics: Sendable {
         goAways = metrics.counters(
             "rouse_push_goaways_total", "Connections that APNs asked to end.",
             labels: ["reason"])
+        streamsRefused = metrics.counters(
+            "rouse_push_streams_refused_total",
+            "Pushes that APNs did nothing with (REFUSED_STREAM) on a connection that goes on.",
+            labels: ["class"])
         connections = metrics.counters(
             "rouse_push_connections_total", "Connections to APNs by what came of them.",
             labels: ["outcome"])

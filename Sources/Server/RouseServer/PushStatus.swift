@@ -18,7 +18,7 @@ extension PushStatus {
             app: status.credential.app, environment: environment, name: status.credential.name,
             kind: status.isCertificate ? "certificate" : "key",
             state: status.state,
-            reason: status.state == "unreachable" ? status.lastFailure : status.pauseReason,
+            reason: status.state == "unreachable" ? status.failure : status.pauseReason,
             pausedSeconds: isUnusable ? nil : pause.map { $0 / 1000 },
             failures: status.failures, lastGoaway: status.lastGoAway,
             topicsPaused: status.topics.map {
@@ -28,7 +28,10 @@ extension PushStatus {
                 Lane(
                     name: $0.lane.name, connections: $0.connections, streamsOpen: $0.open,
                     streamsAllowed: $0.allowed, waiting: $0.waiting,
-                    oldestStreamMs: $0.oldestStream)
+                    oldestStreamMs: $0.oldestStream,
+                    state: $0.failure.isEmpty ? "sending" : "unreachable",
+                    reason: $0.failure, failures: $0.failures,
+                    retrySeconds: $0.nextTry.map { ($0 + 999) / 1000 })
             })
     }
 }
@@ -55,7 +58,9 @@ extension PushCredentialStatus {
     fileprivate var state: String {
         if isTripped { return "tripped" }
         if pausedFor != nil { return "paused" }
-        let isUnreachable = !lastFailure.isEmpty && lanes.allSatisfy { $0.connections == 0 }
-        return isUnreachable ? "unreachable" : "sending"
+        return failure.isEmpty ? "sending" : "unreachable"
     }
+
+    /// Of the first class that has no connection to send on; each has its own.
+    fileprivate var failure: String { lanes.lazy.map(\.failure).first { !$0.isEmpty } ?? "" }
 }

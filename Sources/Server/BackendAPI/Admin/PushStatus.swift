@@ -10,10 +10,19 @@ public struct PushStatus: Encodable, Equatable, Sendable {
         public var streamsAllowed: Int
         public var waiting: Int
         public var oldestStreamMs: UInt64
+        /// `sending`, or `unreachable`: connections end before they have had an answer.
+        public var state: String
+        /// How the last one ended; empty while it sends.
+        public var reason: String
+        /// Connections in a row that came to nothing.
+        public var failures: Int
+        /// Until another one may be begun; absent while it sends.
+        public var retrySeconds: UInt64?
 
         public init(
             name: String, connections: Int, streamsOpen: Int, streamsAllowed: Int, waiting: Int,
-            oldestStreamMs: UInt64
+            oldestStreamMs: UInt64, state: String, reason: String, failures: Int,
+            retrySeconds: UInt64?
         ) {
             self.name = name
             self.connections = connections
@@ -21,6 +30,10 @@ public struct PushStatus: Encodable, Equatable, Sendable {
             self.streamsAllowed = streamsAllowed
             self.waiting = waiting
             self.oldestStreamMs = oldestStreamMs
+            self.state = state
+            self.reason = reason
+            self.failures = failures
+            self.retrySeconds = retrySeconds
         }
     }
 
@@ -44,15 +57,16 @@ public struct PushStatus: Encodable, Equatable, Sendable {
     public var name: String
     /// `key` or `certificate`.
     public var kind: String
-    /// `sending`, `paused`, `unreachable`: no connection comes about, or `tripped`: its tokens
-    /// are called wrong all at once, and none of them is dropped.
+    /// `sending`, `paused`, `unreachable`: pushes of a class cannot be sent, since its connections
+    /// end before they have had an answer, or `tripped`: its tokens are called wrong all at once,
+    /// and none of them is dropped.
     public var state: String
     /// APNs' reason of the pause, why the credential cannot be used, or why there is no
     /// connection; empty while it sends.
     public var reason: String
     /// Until it is tried again; absent: it is not paused, or until it is changed.
     public var pausedSeconds: UInt64?
-    /// Connections in a row that came to nothing.
+    /// Connections of a class in a row that came to nothing, of the class with the most.
     public var failures: Int
     /// APNs' reason in the last GOAWAY.
     public var lastGoaway: String

@@ -31,7 +31,7 @@ async function draw(target, told, said) {
 const meanings = {
   tripped: "APNs calls its tokens wrong all at once; none of them is dropped until it is known why.",
   paused: "APNs refuses it, or slows it down.",
-  unreachable: "No connection to APNs comes about.",
+  unreachable: "Pushes of a class cannot be sent: its connections end before they have had an answer.",
 };
 
 const place = (one) => ["apps", one.app, "push", one.environment, one.name];
@@ -85,6 +85,7 @@ function card(one, again) {
       { name: "Connections", numeric: true, of: (lane) => lane.connections },
       { name: "Streams", numeric: true, of: (lane) => lane.connections ? `${lane.streams_open} of ${lane.streams_allowed}` : "–" },
       { name: "Waiting", numeric: true, of: (lane) => lane.waiting },
+      { name: "State", of: (lane) => lane.state === "unreachable" ? h("span", {}, badge(lane.state), ` ${lane.reason}, tried again in ${duration(lane.retry_seconds)}`) : "" },
     ], now.lanes, "It has no connection yet."),
     answer, api.mayChange() && h("div", { class: "acts-row" }, examine, remove));
 }

@@ -66,10 +66,13 @@ extension Rouse {
             "push status", "tell how it stands with each push credential", [], [], pushStatus,
             examples: ["rouse push status --config rouse.conf"],
             notes: """
-                Of a running server. `unreachable`: no connection to APNs comes about. `tripped`:
-                tokens that APNs accepted before are called wrong all at once; the credential is
-                paused and no token is dropped. A topic that APNs refuses rests by itself: it is
-                named beside the state, and the others are sent.
+                Of a running server. `unreachable`: pushes of the classes named
+                cannot be sent: no connection of theirs comes about, or each ends
+                before it has had an answer; the time of the next try stands beside
+                it. `tripped`: tokens that APNs accepted before are called wrong all
+                at once; the credential is paused and no token is dropped. A topic
+                that APNs refuses rests by itself: it is named beside the state, and
+                the others are sent.
                 """),
     ]
 
@@ -191,7 +194,15 @@ extension Rouse {
 
     /// Why a credential does not send, or which of its topics rest while it sends the others.
     private static func reason(_ credential: JSONValue) -> String {
-        var reasons = [refusal(credential, after: "")]
+        let isUnreachable = credential["state"].words == "unreachable"
+        var reasons = isUnreachable ? [] : [refusal(credential, after: "")]
+        if isUnreachable {
+            for lane in credential["lanes"].items where lane["state"].words == "unreachable" {
+                let (name, failure) = (lane["name"].words, lane["reason"].words)
+                reasons.append(
+                    "\(name): \(failure), tried again in \(lane["retry_seconds"].words) s")
+            }
+        }
         for topic in credential["topics_paused"].items {
             reasons.append(refusal(topic, after: "\(topic["name"].words) rests: "))
         }
