@@ -592,7 +592,11 @@ class Audience(TypedDict):
 
 
 class Canary(TypedDict):
-    """`Canary` of the description."""
+    """A share of the devices that gets it first. Then the campaign is in `review`: until it is
+    resumed, or with `wait_seconds` until so long after the last answer, if few were rejected.
+    Where nobody of the share got it, as may be in a small audience, it waits to be resumed in
+    either case, and `reason` says so: `canary` of a dry run tells how many would get it.
+    """
 
     share: int
     wait_seconds: NotRequired[int]

@@ -195,6 +195,7 @@ extension CampaignProgressRecord {
     mutating func begin(_ stage: CampaignStage, now: Timestamp) {
         if stage == .main { counts.lookAgain() }
         self.stage = stage
+        reason = ""
         since = now
         startedAt = startedAt ?? now
         reviewUntil = nil
