@@ -334,7 +334,11 @@ class Operations:
 
         Of an announcement too, whose recipient must be named then. Decisions stand in the
         order in which they were taken; one without a time holds now. What is known is kept 30
-        days, refusals a week.
+        days, refusals a week. Once a device has the message, its alert is told from the
+        history of its pushes: `alert-sent` or `alert-rejected`, with the silent pushes before
+        it, and `alert-urgent` of what is urgent. Other reasons of an alert, and that it was
+        shown with a newer one (`alert-sent-with-newer`) or in its number (`alert-counted`),
+        are kept until then.
         """
         answer: Explanation = self._ask(
             'GET',
