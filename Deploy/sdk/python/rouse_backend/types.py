@@ -573,7 +573,9 @@ class TagChange(TypedDict):
 
 
 class Audience(TypedDict):
-    """All that are given must hold; none given, all devices of the app."""
+    """All that are given must hold; none given, all devices of the app. A list that is empty is
+    refused: leave it out to take every device.
+    """
 
     topics: NotRequired[list[str]]
     clients: NotRequired[list[str]]

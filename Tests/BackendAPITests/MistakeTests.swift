@@ -1,0 +1,59 @@
+import Foundation
+import Model
+import Testing
+
+/// What a backend gets wrong is refused, and told in words it can act by.
+@Suite struct MistakeTests {
+    private static let room = "0190a1b2-c3d4-7123-8456-789abcdef012"
+    private static let other = "0190a1b2-c3d4-7123-8456-789abcdef0ff"
+    private static let messages = "/v1/conversations/\(room)/messages"
+    private static let parts = #""parts":[{"mime_type":"text/plain","text":"x"}]"#
+
+    private func withShop(_ body: (TestServer, String) throws -> Void) throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        let key = try server.makeApp("shop")
+        for id in [Self.room, Self.other] {
+            let room = #"{"id":"\#(id)","participants":["anna","ben"]}"#
+            try #require(try server.send("POST", "/v1/conversations", key: key, room).status == 201)
+        }
+        try body(server, key)
+    }
+
+    private func expect(
+        _ answer: Exchange, _ status: Int, _ words: String...,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        #expect(answer.status == status, "\(answer.body)", sourceLocation: sourceLocation)
+        guard status >= 400 else { return }
+        let detail = try answer.json["detail"].string ?? ""
+        for word in words {
+            #expect(detail.contains(word), "\(detail)", sourceLocation: sourceLocation)
+        }
+    }
+
+    private static func list(_ count: Int, _ item: (Int) -> String) -> String {
+        "[" + (0..<count).map(item).joined(separator: ",") + "]"
+    }
+
+    // MARK: audiences
+
+    @Test(
+        "an empty list of an audience is no broadcast",
+        arguments: [
+            "topics", "clients", "locales", "time_zones", "tags", "any_tags", "reachability",
+        ])
+    func emptyLists(_ name: String) throws {
+        try withShop { server, key throws in
+            for rest in ["", #","dry_run":true"#] {
+                let body = #"{"push":{"body":"x"},"audience":{"\#(name)":[]}\#(rest)}"#
+                try expect(
+                    try server.send("POST", "/v1/campaigns", key: key, body), 400,
+                    "audience.\(name)", "leave it out")
+            }
+            // Of those who have none of no tags are all: that is what it says.
+            let all = #"{"push":{"body":"x"},"audience":{"no_tags":[]},"dry_run":true}"#
+            try expect(try server.send("POST", "/v1/campaigns", key: key, all), 200)
+        }
+    }
+}
