@@ -518,6 +518,8 @@ class Operations:
         """Change a webhook, switch it off, or have it go on.
 
         `active: true` also takes back that the server gave it up: it goes on where it stopped.
+        With it, or with another `url`, what waits for its next attempt is sent at once ("try
+        now"), and the pauses begin anew; after an attempt that is under way, if there is one.
         """
         answer: Webhook = self._ask(
             'PATCH',
@@ -534,7 +536,8 @@ class Operations:
     def rotate_webhook_secret(self, webhook: str, body: WebhookSecretInput) -> Webhook:
         """Sign with a new secret, beside the one so far.
 
-        Refused with 422 while two secrets are live.
+        Refused with 422 while two secrets are live. What waits for its next attempt is sent at
+        once.
         """
         answer: Webhook = self._ask(
             'POST',
