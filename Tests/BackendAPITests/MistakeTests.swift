@@ -56,4 +56,38 @@ import Testing
             try expect(try server.send("POST", "/v1/campaigns", key: key, all), 200)
         }
     }
+
+    // MARK: what is read
+
+    @Test("after a lost answer the older secret goes on alone, or the same one is given again")
+    func lostSecrets() throws {
+        try withShop { server, key throws in
+            let made = try server.send(
+                "POST", "/v1/webhooks", key: key, #"{"url":"https://shop.example"}"#)
+            let id = try #require(try made.json["id"].string)
+            let secrets = "/v1/webhooks/\(id)/secrets"
+            // The answer is lost, and with it the secret that was drawn.
+            try expect(try server.send("POST", secrets, key: key, "{}"), 201)
+            try expect(
+                try server.send("POST", secrets, key: key, "{}"), 422, "secrets/newest",
+                "secrets/second")
+            for _ in 0..<2 {
+                let back = try server.send("DELETE", secrets + "/newest", key: key)
+                #expect(back.status == 200)
+                #expect(try back.json["secret_count"].number == 1)
+            }
+            // One's own may be given again and again.
+            let own = #"{"secret":"0123456789abcdef01234567"}"#
+            for _ in 0..<2 {
+                let given = try server.send("POST", secrets, key: key, own)
+                #expect(given.status == 201)
+                #expect(try given.json["secret_count"].number == 2)
+            }
+            try expect(try server.send("POST", secrets, key: key, "{}"), 422)
+            #expect(try server.send("DELETE", secrets + "/second", key: key).status == 200)
+            let again = try server.send("POST", secrets, key: key, own)
+            #expect(again.status == 201)
+            #expect(try again.json["secret_count"].number == 1)
+        }
+    }
 }

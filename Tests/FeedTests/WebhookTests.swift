@@ -421,6 +421,20 @@ import Wire
         #expect(try state(key).secondSecret.isEmpty)
     }
 
+    @Test("a secret given again, after an answer that was lost, is taken as the same rotation")
+    func rotationIsRepeated() throws {
+        let key = try hook()
+        for _ in 0..<2 {
+            let answer = try world.ask(.webhooks(.rotate(key, secret: "second secret")))
+            guard case .webhook(let webhook) = answer else { throw Unexpected(answer: answer) }
+            #expect(webhook.secret == "second secret" && webhook.secondSecret == "first secret")
+        }
+        _ = try world.ask(.webhooks(.endRotation(key)))
+        _ = try world.ask(.webhooks(.rotate(key, secret: "second secret")))
+        let alone = try state(key)
+        #expect(alone.secret == "second secret" && alone.secondSecret.isEmpty)
+    }
+
     @Test(
         "what is mended is tried at once, and pauses begin anew",
         arguments: ["active", "url", "secret"])

@@ -537,7 +537,10 @@ class Operations:
         """Sign with a new secret, beside the one so far.
 
         Refused with 422 while two secrets are live. What waits for its next attempt is sent at
-        once.
+        once. Better give a `secret` of your own: with the one that is the newest already, as
+        after an answer that was lost, the same is answered and nothing changes. A drawn one is
+        shown in this answer alone; if that is lost, take the secret back (`DELETE
+        .../secrets/newest`) and ask again. No Idempotency-Key is kept, for no secret is.
         """
         answer: Webhook = self._ask(
             'POST',
@@ -548,10 +551,26 @@ class Operations:
         return answer
 
     def end_webhook_secret(self, webhook: str) -> Webhook:
-        """Forget the older secret; nothing happens if there is none."""
+        """Forget the older secret; nothing happens if there is none.
+
+        Once the receiver knows the newer one.
+        """
         answer: Webhook = self._ask(
             'DELETE',
             '/v1/webhooks/{webhook}/secrets/second',
+            {'webhook': webhook},
+        )
+        return answer
+
+    def undo_webhook_secret(self, webhook: str) -> Webhook:
+        """Forget the newer of two secrets; nothing happens if there is one.
+
+        The older one, which the receiver knows, goes on alone. For a rotation whose answer was
+        lost, and with it the secret that was drawn.
+        """
+        answer: Webhook = self._ask(
+            'DELETE',
+            '/v1/webhooks/{webhook}/secrets/newest',
             {'webhook': webhook},
         )
         return answer

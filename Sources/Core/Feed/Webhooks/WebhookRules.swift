@@ -14,8 +14,13 @@ extension Work {
             return .done
         case .rotate(let key, let secret):
             var webhook = try known(key)
+            // Given again, after an answer that was lost.
+            if webhook.secret.isExactly(secret) { return .webhook(webhook) }
             guard webhook.secondSecret.isEmpty else {
-                throw .refused(.limit, "two secrets are live; end the rotation first")
+                throw .refused(
+                    .limit,
+                    "two secrets are live: end the older one (secrets/second) once the receiver "
+                        + "knows the newer, or take the newer back (secrets/newest)")
             }
             webhook.secondSecret = webhook.secret
             webhook.secret = secret
@@ -25,6 +30,14 @@ extension Work {
             var webhook = try known(key)
             webhook.secondSecret = ""
             try put(webhook)
+            return .webhook(webhook)
+        case .undoRotation(let key):
+            var webhook = try known(key)
+            if !webhook.secondSecret.isEmpty {
+                webhook.secret = webhook.secondSecret
+                webhook.secondSecret = ""
+                try put(webhook)
+            }
             return .webhook(webhook)
         case .claim(let claim): return .deliveries(try claimDeliveries(claim))
         case .finish(let finish): return .deliveryFinished(try finishDelivery(finish))
