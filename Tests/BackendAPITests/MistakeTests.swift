@@ -59,6 +59,20 @@ import Testing
 
     // MARK: what is read
 
+    @Test("a backend reads that a user is suspended")
+    func suspended() throws {
+        try withShop { server, key throws in
+            func isSuspended() throws -> Bool? {
+                try server.send("GET", "/v1/users/anna", key: key).json["suspended"].flag
+            }
+            #expect(try isSuspended() == false)
+            #expect(try server.send("POST", "/v1/users/anna/suspend", key: key).status == 204)
+            #expect(try isSuspended() == true)
+            #expect(try server.send("POST", "/v1/users/anna/resume", key: key).status == 204)
+            #expect(try isSuspended() == false)
+        }
+    }
+
     @Test("after a lost answer the older secret goes on alone, or the same one is given again")
     func lostSecrets() throws {
         try withShop { server, key throws in

@@ -371,6 +371,7 @@ class UserState(TypedDict):
 
     user: User
     created_at: Time
+    suspended: bool
     device_count: Count
     feed: UserStateFeed
     unread: Count
