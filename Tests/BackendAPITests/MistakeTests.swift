@@ -57,6 +57,22 @@ import Testing
         }
     }
 
+    @Test("the limit of all languages together is told as one")
+    func manyTexts() throws {
+        try withShop { server, key throws in
+            let text = String(repeating: "x", count: 1_700)
+            let texts = (0..<20).map { #""de-x-\#($0)":{"body":"\#(text)"}"# }
+                .joined(separator: ",")
+            let push = #""push":{"body":"x","texts":{\#(texts)}}"#
+            try expect(
+                try server.send("POST", Self.messages, key: key, "{\(Self.parts),\(push)}"), 413,
+                "push", "32768", "all together", "texts")
+            try expect(
+                try server.send("POST", "/v1/campaigns", key: key, "{\(push)}"), 413,
+                "push", "32768", "all together")
+        }
+    }
+
     // MARK: what is read
 
     @Test("a backend reads that a user is suspended")

@@ -78,7 +78,7 @@ let feedRooms: [Room] = [
         ]),
     Room(
         folder: "Content",
-        doors: ["checkContent(_:_:_:)", "checkKind(of:in:)"]),
+        doors: ["checkContent(_:_:_:)", "checkKind(of:in:)", "refusal(title:body:)"]),
     Room(
         folder: "Announcements",
         uses: ["Entries", "Content"],

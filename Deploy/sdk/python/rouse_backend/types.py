@@ -225,7 +225,9 @@ class Push(TypedDict):
     """What an alert shows, and how; without a text or a localization key no device is woken.
     Texts are cut to what Apple takes, 4,096 bytes for all of it; a push that leaves less than
     256 bytes for a text that needs them is refused with 413. Names have at most 128 bytes,
-    localization arguments 256, texts 2,048.
+    localization arguments 256, texts 2,048; and all together that stands beside `title` and
+    `body` (`texts`, keys with their arguments, `data`, names) at most 32,768: 64 languages
+    have some 500 bytes each.
     """
 
     title: NotRequired[str]

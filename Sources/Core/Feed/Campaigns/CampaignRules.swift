@@ -177,11 +177,8 @@ extension NewCampaign {
         guard title.utf8.count + body.utf8.count <= PushOptions.textBytesMax else {
             return (.tooLarge, "push: more than \(PushOptions.textBytesMax) bytes of text")
         }
-        switch options.problem(title: title, body: body) {
-        case .malformed(let reason): return (.malformed, "push: \(reason)")
-        case .tooLarge(let reason): return (.tooLarge, "push: \(reason)")
-        case nil: return nil
-        }
+        guard let (code, reason) = options.refusal(title: title, body: body) else { return nil }
+        return (code, reason.hasPrefix("push") ? reason : "push: \(reason)")
     }
 }
 

@@ -53,10 +53,8 @@ extension Work {
             throw .refused(.tooLarge, "more than \(limits.pushTextBytes) bytes of push text")
         }
         try checkTiming(options.timing)
-        switch options.problem(title: push?.title ?? "", body: push?.body ?? "") {
-        case nil: break
-        case .malformed(let reason): throw .refused(.malformed, reason)
-        case .tooLarge(let reason): throw .refused(.tooLarge, reason)
+        if let (code, reason) = options.refusal(title: push?.title ?? "", body: push?.body ?? "") {
+            throw .refused(code, reason)
         }
     }
 
@@ -100,6 +98,24 @@ extension Work {
             reference.digest.count == 32
         else {
             throw .refused(.malformed, "a url or digest that is not one")
+        }
+    }
+}
+
+extension PushOptions {
+    /// Why a push with this title and body cannot be sent; `nil`: it can.
+    func refusal(title: String, body: String) -> (Code, String)? {
+        switch problem(title: title, body: body) {
+        case nil: nil
+        case .malformed(let reason): (.malformed, reason)
+        case .tooLarge(let reason):
+            // Each of its texts may be as long as one can be, and all of them too much.
+            encoded.count > Self.encodedBytesMax
+                ? (
+                    .tooLarge,
+                    "push: more than \(Self.encodedBytesMax) bytes all together beside title and "
+                        + "body: texts, keys with their arguments, data and names"
+                ) : (.tooLarge, reason)
         }
     }
 }
