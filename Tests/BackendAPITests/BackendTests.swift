@@ -246,7 +246,7 @@ import Wire
             #expect(large.status == 413)
             #expect(large.detail.contains("bytes beside its text, of 4096"), "\(large.detail)")
             let custom = try publish(#"{"body":"B","data":{"d":"\#(filler + argument)"}}"#)
-            #expect(custom.status == 400)
+            #expect(custom.status == 413)
             #expect(custom.detail.contains("more than 3072 bytes"), "\(custom.detail)")
             let name = try publish(#"{"body":"B","thread":"\#(argument)"}"#)
             #expect(name.status == 413 && name.detail.contains("thread"), "\(name)")

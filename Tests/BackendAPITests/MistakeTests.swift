@@ -57,6 +57,37 @@ import Testing
         }
     }
 
+    @Test("counts above their limit are 422, and what is too large is 413")
+    func statuses() throws {
+        try withShop { server, key throws in
+            let many = Self.list(33) { "\"t\($0)\"" }
+            for name in ["topics", "clients", "tags", "any_tags", "no_tags"] {
+                let body = #"{"push":{"body":"x"},"audience":{"\#(name)":\#(many)}}"#
+                try expect(
+                    try server.send("POST", "/v1/campaigns", key: key, body), 422,
+                    "audience.\(name)", "32")
+            }
+            let tags = Self.list(257) { "\"t\($0)\"" }
+            _ = try server.openDevice("shop", user: "anna")
+            for name in ["add", "remove"] {
+                let body = #"{"\#(name)":\#(tags)}"#
+                try expect(
+                    try server.send("POST", "/v1/users/anna/tags", key: key, body), 422, name,
+                    "256")
+            }
+            let large = String(repeating: "d", count: 3_072)
+            let deep = String(repeating: "[", count: 17) + String(repeating: "]", count: 17)
+            for data in [#"{"a":"\#(large)"}"#, #"{"a":\#(deep)}"#] {
+                let body = #"{\#(Self.parts),"push":{"body":"x","data":\#(data)}}"#
+                try expect(
+                    try server.send("POST", Self.messages, key: key, body), 413, "push.data")
+            }
+            let reserved = #"{\#(Self.parts),"push":{"body":"x","data":{"aps":1}}}"#
+            try expect(
+                try server.send("POST", Self.messages, key: key, reserved), 400, "push.data")
+        }
+    }
+
     @Test("the limit of all languages together is told as one")
     func manyTexts() throws {
         try withShop { server, key throws in

@@ -67,7 +67,7 @@ struct NewPush: Decodable {
             do throws(PushProblem) {
                 options.custom = try CustomData(data.members)
             } catch {
-                throw fields.refusal(.data, "cannot be taken: \(error.reason)")
+                throw fields.refusal(.data, "cannot be taken: \(error.reason)", error.code)
             }
         }
         let texts = try fields.optional(.texts, [String: NewLocalText].self) ?? [:]
@@ -122,6 +122,13 @@ extension PushProblem {
     var reason: String {
         switch self {
         case .malformed(let reason), .tooLarge(let reason): reason
+        }
+    }
+
+    var code: Code {
+        switch self {
+        case .malformed: .malformed
+        case .tooLarge: .tooLarge
         }
     }
 }

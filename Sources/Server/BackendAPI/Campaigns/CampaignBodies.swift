@@ -123,7 +123,7 @@ private struct NewAudience: Decodable {
         filter.tags = try Self.list(fields, .tags)
         filter.anyTags = try Self.list(fields, .anyTags)
         // Empty it leaves out nobody, which is what it says.
-        filter.noTags = try fields.optional(.noTags) ?? []
+        filter.noTags = try Self.list(fields, .noTags, orEmpty: true)
         for name in try Self.list(fields, .reachability) {
             guard let state = ReachabilityState(rawValue: name) else {
                 throw fields.refusal(
@@ -138,9 +138,15 @@ private struct NewAudience: Decodable {
 
     /// A list that was computed and came out empty means nobody to who made it; left out it is
     /// everybody. So that none becomes a broadcast, an empty one is refused.
-    private static func list(_ fields: Fields<Key>, _ key: Key) throws -> [String] {
+    private static func list(
+        _ fields: Fields<Key>, _ key: Key, orEmpty mayBeEmpty: Bool = false
+    ) throws -> [String] {
         guard let list = try fields.optional(key, [String].self) else { return [] }
-        guard !list.isEmpty else {
+        guard list.count <= CampaignFilter.entriesMax else {
+            throw fields.refusal(
+                key, "must hold at most \(CampaignFilter.entriesMax) entries", .limit)
+        }
+        guard mayBeEmpty || !list.isEmpty else {
             throw fields.refusal(
                 key, "must hold at least one entry: leave it out to take every device")
         }
@@ -161,7 +167,7 @@ struct NewTagsBody: Decodable {
         add = try fields.optional(.add) ?? []
         remove = try fields.optional(.remove) ?? []
         for (key, list) in [(Key.add, add), (.remove, remove)] where list.count > Self.most {
-            throw fields.refusal(key, "must hold at most \(Self.most) tags")
+            throw fields.refusal(key, "must hold at most \(Self.most) tags", .limit)
         }
     }
 }
