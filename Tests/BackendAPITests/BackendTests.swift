@@ -184,7 +184,10 @@ import Wire
             (#"{"parts":null}"#, 4000, "not null"),
             (#"{}"#, 4002, "parts: is missing"),
             (#"{"parts":[]}"#, 4002, "no parts"),
-            (#"{"parts":[{"mime_type":"a/b"}]}"#, 4002, "parts[0].text: is missing"),
+            (
+                #"{"parts":[{"mime_type":"a/b"}]}"#, 4002,
+                "parts[0]: must hold text, content or reference"
+            ),
             (#"{"parts":[{"mime_type":"a/b","text":"","content":""}]}"#, 4000, "beside text"),
             (#"{"parts":[{"mime_type":"a/b","content":"a"}]}"#, 4000, "base64"),
             (#"{"parts":[{"mime_type":"a/b","content":"===="}]}"#, 4000, "base64"),

@@ -104,6 +104,43 @@ import Testing
         }
     }
 
+    // MARK: words
+
+    @Test("a refusal names the field and what may stand there")
+    func words() throws {
+        try withShop { server, key throws in
+            func publish(_ fields: String) throws -> Exchange {
+                try server.send("POST", Self.messages, key: key, "{\(fields)}")
+            }
+            let umlauts = String(repeating: "\u{e4}", count: 33)
+            let metadata = #"{"changes":[{"path":["a","\#(umlauts)"],"value":"b"}]}"#
+            try expect(
+                try server.send(
+                    "PATCH", "/v1/conversations/\(Self.room)/metadata", key: key, metadata),
+                400, "path", "1 to 64 bytes")
+            try expect(
+                try publish(#"\#(Self.parts),"push":{"body":"x","local":"09:00","zone":"Mars"}"#),
+                400, "push.zone", "Europe/Vienna")
+            try expect(
+                try publish(
+                    #"\#(Self.parts),"urgency":"passive","push":{"body":"x","local":"09:00"}"#),
+                400, "push.local", "passive")
+            try expect(
+                try publish(#""parts":[{"mime_type":"text/plain"}]"#), 400, "parts[0]",
+                "text, content or reference")
+            let long = String(repeating: "e", count: 129)
+            for name in ["event", "object", "thread", "category", "target_content_id", "sound"] {
+                try expect(
+                    try publish(#"\#(Self.parts),"push":{"body":"x","\#(name)":"\#(long)"}"#), 413,
+                    "push.\(name)", "128 bytes")
+            }
+            let past = #"{"push":{"body":"x"},"local_start":"2020-01-01T09:00:00"}"#
+            let refused = try server.send("POST", "/v1/campaigns", key: key, past)
+            try expect(refused, 400, "local_start")
+            #expect(try refused.json["detail"].string?.hasPrefix("local_start") == true)
+        }
+    }
+
     // MARK: what is read
 
     @Test("a backend reads that a user is suspended")

@@ -163,7 +163,11 @@ extension NewCampaign {
     /// Why it cannot be made or counted; `nil`: it can.
     public func refusal(now: Timestamp) -> (Code, String)? {
         if let problem = filter.problem { return (.malformed, problem) }
-        if let problem = plan.problem(now: now) { return (.malformed, problem) }
+        if let problem = plan.problem(now: now) {
+            // The plan has one start, of either kind.
+            let isOfStart = plan.isLocal && problem.hasPrefix("start:")
+            return (.malformed, isOfStart ? "local_" + problem : problem)
+        }
         guard !title.isEmpty || !body.isEmpty || options.hasKeyText else {
             return (.missingField, "push: neither a title nor a body")
         }

@@ -52,6 +52,13 @@ extension Work {
         guard text <= limits.pushTextBytes else {
             throw .refused(.tooLarge, "more than \(limits.pushTextBytes) bytes of push text")
         }
+        // It would never alert anybody.
+        guard options.urgency != .passive || options.timing.moment == nil else {
+            throw .refused(
+                .malformed,
+                "push.at, push.local: what is passive never alerts; leave the time out, or take "
+                    + "another urgency")
+        }
         try checkTiming(options.timing)
         if let (code, reason) = options.refusal(title: push?.title ?? "", body: push?.body ?? "") {
             throw .refused(code, reason)
@@ -69,11 +76,15 @@ extension Work {
             }
         guard isNear else {
             let days = limits.scheduleHorizon / 86_400_000
-            throw .refused(.malformed, "an alert more than \(days) days ahead")
+            throw .refused(
+                .malformed, "push.at, push.local: an alert more than \(days) days ahead")
         }
         if case .local(let local) = timing.moment {
             guard local.zone.isEmpty || zones.offset(of: local.zone, at: now) != nil else {
-                throw .refused(.malformed, "no such time zone")
+                throw .refused(
+                    .malformed,
+                    "push.zone: no such time zone; take a name of IANA's database, such as "
+                        + "Europe/Vienna")
             }
         }
         for end in [timing.expires?.milliseconds, timing.lifetime] {

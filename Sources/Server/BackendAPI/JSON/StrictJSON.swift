@@ -129,6 +129,11 @@ struct Fields<Key: CodingKey & CaseIterable> {
         FieldError(path: path + [key], text: text, code: code)
     }
 
+    /// An error that names the object itself.
+    func refusal(_ text: String, _ code: Code) -> FieldError {
+        FieldError(path: path, text: text, code: code)
+    }
+
     func missing(_ key: Key) -> FieldError {
         FieldError(path: path + [key], text: "is missing", code: .missingField)
     }
