@@ -141,6 +141,61 @@ import Testing
         }
     }
 
+    // MARK: queries
+
+    @Test("a cursor is taken where it was given, and nowhere else")
+    func cursors() throws {
+        try withShop { server, key throws in
+            for room in [Self.room, Self.other] {
+                for _ in 0..<2 {
+                    try server.send(
+                        "POST", "/v1/conversations/\(room)/messages", key: key, "{\(Self.parts)}")
+                }
+            }
+            let stranger = try server.makeApp("other")
+            let later = Date(timeIntervalSinceNow: 3_600).formatted(.iso8601)
+            for owner in [key, stranger] {
+                let scheduled =
+                    #"{"users":["anna"],\#(Self.parts),"send_at":"\#(later)"}"#
+                for _ in 0..<2 {
+                    try server.send("POST", "/v1/announcements", key: owner, scheduled)
+                    try server.send(
+                        "POST", "/v1/campaigns", key: owner,
+                        #"{"push":{"body":"x"},"start":"\#(later)"}"#)
+                }
+            }
+            let (here, there) = (
+                "/v1/conversations/\(Self.room)", "/v1/conversations/\(Self.other)"
+            )
+            for (own, foreign, owner) in [
+                (here + "/participants", there + "/participants", key),
+                (here + "/messages", there + "/messages", key),
+                (here + "/receipts", there + "/receipts", key),
+                ("/v1/users/anna/conversations", "/v1/users/ben/conversations", key),
+                ("/v1/scheduled", "/v1/scheduled", stranger),
+                ("/v1/campaigns", "/v1/campaigns", stranger),
+            ] {
+                let first = try server.send("GET", own + "?limit=1", key: key)
+                let next = try #require(try first.json["next"].string, "\(own)")
+                try expect(try server.send("GET", own + "?cursor=\(next)", key: key), 200)
+                try expect(
+                    try server.send("GET", foreign + "?cursor=\(next)", key: owner), 400,
+                    "cursor", "of this address")
+            }
+            // In either order, and with names and ids written in more than one way.
+            let falling = try server.send("GET", here + "/messages?limit=1", key: key)
+            let next = try #require(try falling.json["next"].string)
+            let rising = here + "/messages?order=ascending&cursor=\(next)"
+            try expect(try server.send("GET", rising, key: key), 200)
+            let capitals = "/v1/conversations/\(Self.room.uppercased())/messages?cursor=\(next)"
+            try expect(try server.send("GET", capitals, key: key), 200)
+            let own = try server.send("GET", "/v1/users/anna/conversations?limit=1", key: key)
+            let place = try #require(try own.json["next"].string)
+            let same = "/v1/users/%61nna/conversations?cursor=\(place)"
+            try expect(try server.send("GET", same, key: key), 200)
+        }
+    }
+
     // MARK: what is read
 
     @Test("a backend reads that a user is suspended")

@@ -38,6 +38,8 @@ struct Call {
     let parameters: [String: String]
     let surroundings: Surroundings
     let now: Timestamp
+    /// Whose key it came with; `nil`: operators name the app in the path, or ask of none.
+    var app: AppID?
     /// Who asks, as the audit log names them; `nil`: nothing of it is written down.
     var caller: Caller?
 
