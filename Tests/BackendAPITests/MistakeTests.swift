@@ -196,6 +196,28 @@ import Testing
         }
     }
 
+    @Test("a query is read to the letter")
+    func queries() throws {
+        try withShop { server, key throws in
+            for query in [
+                "limit=1&limit=2", "limit=1&limit=1", "limit=%2B1", "limit=+1", "limit=01",
+                "limit=-1", "limit=", "order=ascending&order=descending",
+            ] {
+                let path = Self.messages + "?" + query
+                let name = String(query.prefix { $0 != "=" })
+                try expect(try server.send("GET", path, key: key), 400, name)
+            }
+            for after in ["+1", "%2B1", "-1", "00", ""] {
+                let path = "/v1/push/feedback?after=" + after
+                try expect(try server.send("GET", path, key: key), 400, "after")
+            }
+            for device in ["wakes?limit=1&limit=1", "wakes?limit=+1"] {
+                let path = "/v1/devices/\(Self.room)/" + device
+                try expect(try server.send("GET", path, key: key), 400, "limit")
+            }
+        }
+    }
+
     // MARK: what is read
 
     @Test("a backend reads that a user is suspended")

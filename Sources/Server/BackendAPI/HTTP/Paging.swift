@@ -66,10 +66,10 @@ extension Call {
     /// `limit`, from 1 to `max`.
     func limit(default ordinary: Int, max: Int) throws(Problem) -> Int {
         guard let text = request.queryValue("limit") else { return ordinary }
-        guard let limit = Int(text), (1...max).contains(limit) else {
+        guard let limit = UInt64(digits: text), (1...UInt64(max)).contains(limit) else {
             throw .malformed("limit: must be a number from 1 to \(max)")
         }
-        return limit
+        return Int(limit)
     }
 
     /// A parameter of the query that is true or false; left out, it is false.
@@ -133,6 +133,14 @@ extension Call {
             throw .badCursor
         }
         return pair.low
+    }
+}
+
+extension UInt64 {
+    /// Digits alone, as JSON writes numbers; the library takes a sign and zeros before them, too.
+    init?(digits text: String) {
+        guard let number = UInt64(text), String(number) == text else { return nil }
+        self = number
     }
 }
 
