@@ -141,6 +141,41 @@ import Testing
         }
     }
 
+    @Test("an alert that would be over before it may leave is no alert")
+    func ends() throws {
+        try withShop { server, key throws in
+            func time(_ seconds: Double) -> String {
+                Date(timeIntervalSinceNow: seconds).formatted(.iso8601)
+            }
+            func send(_ push: String, _ rest: String = "") throws -> [Exchange] {
+                let fields = #"\#(Self.parts),"push":{"body":"x",\#(push)}\#(rest)"#
+                return [
+                    try server.send("POST", Self.messages, key: key, "{\(fields)}"),
+                    try server.send(
+                        "POST", "/v1/announcements", key: key, #"{"users":["anna"],\#(fields)}"#),
+                ]
+            }
+            let late = #","send_at":"\#(time(7_200))""#
+            for answer in try send(#""expires_at":"\#(time(-120))""#) {
+                try expect(answer, 400, "push.expires_at", "passed")
+            }
+            for answer in try send(#""at":"\#(time(3_600))","expires_at":"\#(time(3_600))""#) {
+                try expect(answer, 400, "push.expires_at", "push.at")
+            }
+            for answer in try send(#""expires_at":"\#(time(3_600))""#, late) {
+                try expect(answer, 400, "push.expires_at", "send_at")
+            }
+            // Clocks differ by some seconds: the message is worth more than its alert.
+            for answer in try send(#""expires_at":"\#(time(-30))""#) { try expect(answer, 201) }
+            for answer in try send(#""at":"\#(time(60))","expires_at":"\#(time(3_600))""#) {
+                try expect(answer, 201)
+            }
+            for answer in try send(#""expires_at":"\#(time(9_000))""#, late) {
+                try expect(answer, 202)
+            }
+        }
+    }
+
     // MARK: queries
 
     @Test("a cursor is taken where it was given, and nowhere else")

@@ -65,7 +65,32 @@ extension Work {
         }
     }
 
-    /// What has passed is no mistake: it is shown at once, or not any more.
+    /// So far may the clock of who publishes be behind: the message is worth more than its alert.
+    private static let clockLeeway: Milliseconds = 60_000
+
+    /// An alert whose end comes before it may leave would alert nobody. Looked at where something
+    /// is asked for, and not again when its time has come: it may be late then.
+    ///
+    /// - Parameter sendAt: when it is to be published; `nil`: now.
+    func checkEnd(of options: PushOptions, sendAt: Timestamp? = nil) throws(RuleFailure) {
+        guard let end = options.timing.expires else { return }
+        let reason: String? =
+            if case .at(let time) = options.timing.moment, end <= time {
+                "is not after push.at"
+            } else if let sendAt, end <= sendAt {
+                "is not after send_at"
+            } else if end + Self.clockLeeway <= now {
+                "has passed"
+            } else {
+                nil
+            }
+        guard let reason else { return }
+        throw .refused(
+            .malformed,
+            "push.expires_at: \(reason): nobody would be alerted; leave push out for that")
+    }
+
+    /// A moment that has passed is no mistake: it is shown at once.
     private func checkTiming(_ timing: AlertTiming) throws(RuleFailure) {
         let latest = now + limits.scheduleHorizon
         let isNear =
