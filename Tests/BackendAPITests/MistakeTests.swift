@@ -253,6 +253,36 @@ import Testing
         }
     }
 
+    @Test("a body that says that it is coded or in another charset is not taken")
+    func codings() throws {
+        try withShop { server, key throws in
+            let body = "{\(Self.parts)}"
+            for headers in [
+                ["content-encoding": "gzip"], ["content-encoding": "identity, br"],
+                ["content-type": "application/json; charset=iso-8859-1"],
+                ["content-type": "application/json; charset=\"utf-16\""],
+                ["content-type": "application/json; x=y; Charset=latin1"],
+                ["content-type": "application/jsonp"],
+            ] {
+                let answer = try server.send(
+                    "POST", Self.messages, key: key, headers: headers, body)
+                try expect(answer, 415, "application/json")
+                #expect(
+                    try answer.json["type"].string == "urn:rouse:problem:unsupported_media_type")
+            }
+            for headers in [
+                ["content-encoding": "identity"], ["content-encoding": "Identity"],
+                ["content-type": "application/json;charset=utf-8"],
+                ["content-type": "Application/JSON ; charset=\"UTF-8\""],
+                ["content-type": "application/json; charset=utf8"],
+                ["content-type": "application/json; q=1"],
+            ] {
+                try expect(
+                    try server.send("POST", Self.messages, key: key, headers: headers, body), 201)
+            }
+        }
+    }
+
     // MARK: what is read
 
     @Test("a backend reads that a user is suspended")

@@ -73,7 +73,9 @@ struct Call {
     func body<Body: Decodable>(_ type: Body.Type) throws(Problem) -> Body {
         guard request.isJSON else {
             throw Problem(
-                .malformed, "send the body as content-type: application/json",
+                .malformed,
+                "send the body as content-type: application/json, in UTF-8 and without a "
+                    + "content-encoding",
                 name: "unsupported_media_type", status: 415)
         }
         return try StrictJSON.read(type, request.body)
