@@ -349,7 +349,11 @@ class Operations:
         return answer
 
     def show_message(self, message: str) -> FullMessage:
-        """Show a message."""
+        """Show a message.
+
+        An announcement is not shown: its id is answered 404 here, though `explain` takes it.
+        What the backend announced it has itself.
+        """
         answer: FullMessage = self._ask('GET', '/v1/messages/{message}', {'message': message})
         return answer
 
