@@ -184,7 +184,10 @@ import Wire
             (#"{"parts":null}"#, 4000, "not null"),
             (#"{}"#, 4002, "parts: is missing"),
             (#"{"parts":[]}"#, 4002, "no parts"),
-            (#"{"parts":[{"mime_type":"a/b"}]}"#, 4002, "parts[0].text: is missing"),
+            (
+                #"{"parts":[{"mime_type":"a/b"}]}"#, 4002,
+                "parts[0]: must hold text, content or reference"
+            ),
             (#"{"parts":[{"mime_type":"a/b","text":"","content":""}]}"#, 4000, "beside text"),
             (#"{"parts":[{"mime_type":"a/b","content":"a"}]}"#, 4000, "base64"),
             (#"{"parts":[{"mime_type":"a/b","content":"===="}]}"#, 4000, "base64"),
@@ -246,7 +249,7 @@ import Wire
             #expect(large.status == 413)
             #expect(large.detail.contains("bytes beside its text, of 4096"), "\(large.detail)")
             let custom = try publish(#"{"body":"B","data":{"d":"\#(filler + argument)"}}"#)
-            #expect(custom.status == 400)
+            #expect(custom.status == 413)
             #expect(custom.detail.contains("more than 3072 bytes"), "\(custom.detail)")
             let name = try publish(#"{"body":"B","thread":"\#(argument)"}"#)
             #expect(name.status == 413 && name.detail.contains("thread"), "\(name)")

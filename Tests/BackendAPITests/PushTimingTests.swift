@@ -8,6 +8,10 @@ import Wake
 @Suite struct PushTimingTests {
     private static let room = "0190a1b2-c3d4-7123-8456-789abcdef0aa"
 
+    /// With milliseconds.
+    private static let tomorrow = Date(timeIntervalSinceNow: 86_400)
+        .formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+
     private func send(_ server: TestServer, _ key: String, _ fields: String) throws -> Exchange {
         try server.send(
             "POST", "/v1/conversations/\(Self.room)/messages", key: key,
@@ -22,7 +26,7 @@ import Wake
         let room = #"{"id":"\#(Self.room)","participants":["anna"]}"#
         #expect(try server.send("POST", "/v1/conversations", key: key, room).status == 201)
         for push in [
-            #""at":"2026-01-01T09:00:00Z","expires_at":"2026-01-01T10:00:00.500Z""#,
+            #""at":"2026-01-01T09:00:00Z""#, #""expires_at":"\#(Self.tomorrow)""#,
             #""local":"09:00","zone":"UTC","ttl_seconds":60"#, #""local":"23:59:59""#,
             #""local":"2026-01-01T09:00""#, #""local":"2026-01-01T09:00:30""#,
         ] {

@@ -14,7 +14,8 @@ extension SpecificationTests {
     /// A request that changes something, and what it takes.
     private static let changes: [(method: String, path: String, body: String)] = [
         ("POST", all, good), ("PATCH", one, #"{"active":true}"#), ("POST", one + "/secrets", "{}"),
-        ("DELETE", one + "/secrets/second", ""), ("DELETE", one, ""),
+        ("DELETE", one + "/secrets/second", ""), ("DELETE", one + "/secrets/newest", ""),
+        ("DELETE", one, ""),
     ]
 
     func administerWebhooks(_ server: TestServer, _ key: String, other: String) throws {
@@ -51,6 +52,9 @@ extension SpecificationTests {
         #expect(try send("POST", Self.one + "/secrets", "{}").status == 422)
         for _ in 0..<2 {
             #expect(try send("DELETE", Self.one + "/secrets/second").status == 200)
+        }
+        for _ in 0..<2 {
+            #expect(try send("DELETE", Self.one + "/secrets/newest").status == 200)
         }
         #expect(try send("POST", Self.one + "/secrets", "{}").json["secret"].string != nil)
         try refuseWebhooks(server, key, other: other)

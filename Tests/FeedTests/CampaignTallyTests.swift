@@ -85,7 +85,7 @@ import Wake
         #expect(counts[.changed] == 1)
     }
 
-    @Test func aCanaryShareThatGoesBeforeItsTurnHoldsNothingUp() throws {
+    @Test func aCanaryShareThatGoesBeforeItsTurnWaitsForALook() throws {
         let id = try campaigns.create { $0.plan.canaryShare = 2_000 }
         let share = numbers(id, isCanary: true, 2)
         let rest = numbers(id, isCanary: false, 3)
@@ -96,7 +96,10 @@ import Wake
         try campaigns.phone(share[1]) { $0.pushToken = nil }
         #expect(try campaigns.send() == [])
         world.pass(5_000)
-        // There is nobody to learn from: it waits for no look.
+        // There is nobody to learn from.
+        #expect(try campaigns.send() == [])
+        #expect(try campaigns.state(id) == .review)
+        try campaigns.control(id, .resume)
         #expect(try campaigns.send() == rest.map { "u\($0)" }.sorted())
         world.pass(5_000)
         try campaigns.advance()

@@ -177,68 +177,6 @@ import Wire
         #expect(counts.seen == tally.seen && counts.audience == tally.devices)
     }
 
-    @Test func theCanaryShareGoesFirstAndWaitsForALook() throws {
-        try campaigns.phones(1...60)
-        let id = try campaigns.create { $0.plan.canaryShare = 2_000 }
-        let first = try campaigns.send()
-        #expect((2...30).contains(first.count))
-        #expect(try campaigns.state(id) == .review)
-        world.pass(86_400_000)
-        try campaigns.pushes.tick()
-        #expect(try campaigns.send() == [])
-        #expect(try campaigns.control(id, .resume) == .running)
-        let rest = try campaigns.send()
-        #expect((first + rest).count == 60 && Set(first + rest).count == 60)
-        #expect(try campaigns.state(id) == .finished)
-        #expect(try campaigns.counts(id).canaryAccepted == UInt64(first.count))
-    }
-
-    @Test func afterItsWaitItGoesOnByItselfWhenFewWereRejected() throws {
-        try campaigns.phones(1...60)
-        let id = try campaigns.create {
-            $0.plan.canaryShare = 2_000
-            $0.plan.canaryWait = 600_000
-        }
-        let first = try campaigns.send()
-        world.pass(599_000)
-        try campaigns.pushes.tick()
-        #expect(try campaigns.send() == [])
-        world.pass(1_000)
-        #expect(try campaigns.send().count == 60 - first.count)
-        #expect(try campaigns.state(id) == .finished)
-    }
-
-    @Test func afterItsWaitItStopsWhenManyWereRejected() throws {
-        try campaigns.phones(1...60)
-        let id = try campaigns.create {
-            $0.plan.canaryShare = 2_000
-            $0.plan.canaryWait = 600_000
-        }
-        var number = 0
-        try campaigns.send { _ in
-            number += 1
-            return .answered(
-                status: number % 3 == 0 ? 400 : 200,
-                reason: number % 3 == 0 ? "BadDeviceToken" : "", timestamp: nil)
-        }
-        #expect(try campaigns.state(id) == .review)
-        world.pass(600_000)
-        try campaigns.pushes.tick()
-        #expect(try campaigns.send() == [])
-        #expect(try campaigns.state(id) == .stopped)
-        #expect(try campaigns.view(id).progress.reason.contains("BadDeviceToken"))
-        // Somebody looked, and wants it all the same.
-        #expect(try campaigns.control(id, .resume) == .running)
-        #expect(try campaigns.send().count > 20)
-    }
-
-    @Test func aCanaryShareWithoutADeviceHoldsNothingUp() throws {
-        try campaigns.phones(1...3)
-        let id = try campaigns.create { $0.plan.canaryShare = 1 }
-        #expect(try campaigns.send().count == 3)
-        #expect(try campaigns.state(id) == .finished)
-    }
-
     @Test func noMoreLeaveInASecondThanSaid() throws {
         try campaigns.phones(1...23)
         let id = try campaigns.create { $0.plan.rate = 5 }

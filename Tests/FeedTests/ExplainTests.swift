@@ -59,6 +59,30 @@ import Wire
         #expect(found.subjects.first?.steps.map(\.reason) == [.wakePending, .wakeWaiting])
     }
 
+    @Test("an alert is told of when the phone has the message, too", arguments: Urgency.allCases)
+    func alertsAreRemembered(_ urgency: Urgency) throws {
+        let (pushes, room) = try Pushes.sleeping()
+        let message = try pushes.say("1", in: room, urgency).message
+        try pushes.run(62_000)
+        try pushes.nap("bob", phone)
+        // What the next message came to is not this one's.
+        try pushes.say("2", in: room, .urgent)
+        try pushes.run(0)
+        let steps = try explain(message, to: UserID("bob"), in: pushes).subjects
+            .flatMap(\.steps)
+        let alert = pushes.sent.first { $0.kind == .alert && $0.request.id == steps.told?.push }
+        switch urgency {
+        case .passive:
+            #expect(steps.told == nil, "\(steps)")
+        case .normal:
+            #expect(steps.map(\.reason) == [.wakeNoShow, .alertSent, .applied], "\(steps)")
+            #expect(alert != nil && steps.told?.at != nil)
+        case .urgent:
+            #expect(steps.map(\.reason) == [.alertUrgent, .alertSent, .applied], "\(steps)")
+            #expect(alert != nil && steps.told?.at != nil)
+        }
+    }
+
     @Test func refusalsGoAfterAWeek() throws {
         let (pushes, room) = try Pushes.sleeping()
         _ = try story(of: .muted, pushes, room)
@@ -349,4 +373,8 @@ import Wire
 
 extension ExplainReason {
     fileprivate var isOfCarl: Bool { self == .notRecipient || self == .noDevice }
+}
+
+extension [ExplainStep] {
+    fileprivate var told: ExplainStep? { first { $0.reason == .alertSent } }
 }

@@ -18,6 +18,7 @@ enum Operation: CaseIterable {
     case revoke, challenge, suspendUser, resumeUser, tagUser, tagDevice
     // The backend's, about its app.
     case createWebhook, changeWebhook, removeWebhook, rotateSecret, endRotation
+    case undoRotation
     case createCampaign, pauseCampaign, resumeCampaign, cancelCampaign
     // The administrator's.
     case putApp, removeApp, putIssuerKey, removeIssuerKey, putAPIKey, removeAPIKey, putCredential
@@ -136,6 +137,7 @@ extension Operation {
         case .remove: self = .removeWebhook
         case .rotate: self = .rotateSecret
         case .endRotation: self = .endRotation
+        case .undoRotation: self = .undoRotation
         case .claim: self = .claimDeliveries
         case .finish: self = .finishDelivery
         }
@@ -220,8 +222,9 @@ extension Operation {
             [.user: .nobody]
         case .removeDevice, .tagDevice: [.device: .anyone, .user: .nobody]
         case .createWebhook, .changeWebhook, .removeWebhook, .rotateSecret, .endRotation,
-            .createCampaign, .pauseCampaign, .resumeCampaign, .cancelCampaign, .putApp, .removeApp,
-            .putIssuerKey, .removeIssuerKey, .putAPIKey, .removeAPIKey, .putCredential,
+            .undoRotation, .createCampaign, .pauseCampaign, .resumeCampaign, .cancelCampaign,
+            .putApp, .removeApp, .putIssuerKey, .removeIssuerKey, .putAPIKey, .removeAPIKey,
+            .putCredential,
             .removeCredential, .suspendApp, .resumeApp:
             [.app: .nobody]
         case .continueFanOut, .continueDeletions, .coalesceReceipts, .enforceRetention, .start,
@@ -246,7 +249,8 @@ extension Operation {
         case .putIssuerKey: has(.removeIssuerKey)
         case .putAPIKey: has(.removeAPIKey)
         case .putCredential: has(.removeCredential)
-        case .createWebhook: has(.changeWebhook, .removeWebhook, .rotateSecret, .endRotation)
+        case .createWebhook:
+            has(.changeWebhook, .removeWebhook, .rotateSecret, .endRotation, .undoRotation)
         default: has(.pauseCampaign, .resumeCampaign, .cancelCampaign)
         }
     }

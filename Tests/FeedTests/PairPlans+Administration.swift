@@ -119,6 +119,7 @@ extension PairWorld {
             return .webhooks(.change(webhook, WebhookChange(isActive: chance.next() % 2 == 0)))
         case .removeWebhook: return .webhooks(.remove(webhook))
         case .rotateSecret: return .webhooks(.rotate(webhook, secret: "next"))
+        case .undoRotation: return .webhooks(.undoRotation(webhook))
         default: return .webhooks(.endRotation(webhook))
         }
     }

@@ -22,8 +22,9 @@ extension PairWorld {
             .removeDevice:
             administered(operation, on: thing, by: party)
         case .createWebhook, .changeWebhook, .removeWebhook, .rotateSecret, .endRotation,
-            .createCampaign, .pauseCampaign, .resumeCampaign, .cancelCampaign, .putApp, .removeApp,
-            .putIssuerKey, .removeIssuerKey, .putAPIKey, .removeAPIKey, .putCredential,
+            .undoRotation, .createCampaign, .pauseCampaign, .resumeCampaign, .cancelCampaign,
+            .putApp, .removeApp, .putIssuerKey, .removeIssuerKey, .putAPIKey, .removeAPIKey,
+            .putCredential,
             .removeCredential, .suspendApp, .resumeApp:
             ofApp(operation, on: thing)
         case .continueFanOut, .continueDeletions, .coalesceReceipts, .enforceRetention, .start,

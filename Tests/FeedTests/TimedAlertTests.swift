@@ -288,8 +288,9 @@ extension Pushes {
         #expect(try pushes.run(120_000).count == 1)
         #expect(
             pushes.sent.last?.request.expiration == (shown + 60_000).milliseconds / 1_000)
-        timing = pushes.at(120_000)
-        timing.expires = pushes.world.now + 60_000
+        // As of a backend whose clock is behind.
+        let now = pushes.world.now
+        timing = AlertTiming(moment: .at(now - 10_000), expires: now - 5_000)
         try pushes.say("2", in: room, timing)
         #expect(try pushes.run(180_000) == [])
         #expect(try phases(pushes).contains(.expired))

@@ -421,6 +421,57 @@ import Wire
         #expect(try state(key).secondSecret.isEmpty)
     }
 
+    @Test("a secret given again, after an answer that was lost, is taken as the same rotation")
+    func rotationIsRepeated() throws {
+        let key = try hook()
+        for _ in 0..<2 {
+            let answer = try world.ask(.webhooks(.rotate(key, secret: "second secret")))
+            guard case .webhook(let webhook) = answer else { throw Unexpected(answer: answer) }
+            #expect(webhook.secret == "second secret" && webhook.secondSecret == "first secret")
+        }
+        _ = try world.ask(.webhooks(.endRotation(key)))
+        _ = try world.ask(.webhooks(.rotate(key, secret: "second secret")))
+        let alone = try state(key)
+        #expect(alone.secret == "second secret" && alone.secondSecret.isEmpty)
+    }
+
+    @Test(
+        "what is mended is tried at once, and pauses begin anew",
+        arguments: ["active", "url", "secret"])
+    func mendedIsTried(_ what: String) throws {
+        let key = try hook()
+        try world.converse(["anna", "bert"])
+        let failed = DeliveryAnswer.answered(status: 503, retryAfter: 3_600_000)
+        for _ in 0..<4 {
+            try finish(try #require(try claim().first), failed)
+            world.pass(3_600_000)
+        }
+        try finish(try #require(try claim().first), failed)
+        #expect(try claim().isEmpty)
+        func mend() throws {
+            switch what {
+            case "active": _ = try change(key, WebhookChange(isActive: true))
+            case "url": _ = try change(key, WebhookChange(url: "https://shop.example/2"))
+            default: _ = try world.ask(.webhooks(.rotate(key, secret: "second secret")))
+            }
+        }
+        try mend()
+        #expect(world.hasDeliveries, "the sender looks at once")
+        let job = try #require(try claim().first)
+        #expect(job.attempt == 1)
+        if what == "secret" {
+            _ = try world.ask(.webhooks(.endRotation(key)))
+            _ = try world.ask(.webhooks(.rotate(key, secret: "third secret")))
+        } else if what == "url" {
+            _ = try change(key, WebhookChange(url: "https://shop.example/3"))
+        } else {
+            try mend()
+        }
+        #expect(try claim().isEmpty, "it is under way, whatever is mended meanwhile")
+        #expect(
+            try finish(job, .failed("no answer")) == .retried(at: world.now + 3_750))
+    }
+
     @Test func limitsAndRemoval() throws {
         world.limits.webhooks = 2
         let first = try hook()

@@ -78,13 +78,16 @@ let feedRooms: [Room] = [
         ]),
     Room(
         folder: "Content",
-        doors: ["checkContent(_:_:_:)", "checkKind(of:in:)"]),
+        doors: [
+            "checkContent(_:_:_:)", "checkEnd(of:sendAt:)", "checkKind(of:in:)",
+            "refusal(title:body:)",
+        ]),
     Room(
         folder: "Announcements",
         uses: ["Entries", "Content"],
         doors: [
-            "announce(_:_:)", "announcementTurn", "continueAnnouncements(_:)", "hasAnnouncements()",
-            "recipients(_:)",
+            "announce(_:_:isDue:)", "announcementTurn", "continueAnnouncements(_:)",
+            "hasAnnouncements()", "recipients(_:)",
         ]),
     Room(
         folder: "FanOut",
@@ -107,7 +110,7 @@ let feedRooms: [Room] = [
         uses: ["Entries", "Membership", "Content", "FanOut"],
         doors: [
             "checkSender(_:of:)", "deleteMessage(_:_:by:)", "editMessage(_:_:by:)",
-            "hideMessage(_:_:of:)", "sendMessage(_:_:by:)",
+            "hideMessage(_:_:of:)", "sendMessage(_:_:by:isDue:)",
         ]),
     Room(
         folder: "Schedule",

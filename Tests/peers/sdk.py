@@ -386,7 +386,8 @@ def keys(port, key):
     problem = raises(ValueError, Client, f"http://127.0.0.1:{port}", key + "\n")
     expect(key not in str(problem), "the error does not hold the API key")
     client = Client(f"http://127.0.0.1:{port}", key)
-    raises(ValueError, client.publish_message, "room", text("x"), idempotency_key="two words")
+    for key in ("two words", ""):
+        raises(ValueError, client.publish_message, "room", text("x"), idempotency_key=key)
 
 
 def forked(port, key):

@@ -136,7 +136,7 @@ extension WebhookRequest {
         case .create: [.createWebhook]
         case .change: [.changeWebhook]
         case .remove: [.removeWebhook]
-        case .rotate, .endRotation: [.rotateWebhook]
+        case .rotate, .endRotation, .undoRotation: [.rotateWebhook]
         case .claim: []
         case .finish: [.finishDelivery]
         }

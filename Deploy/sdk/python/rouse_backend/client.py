@@ -133,7 +133,7 @@ class Client(Operations):
             data = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
             headers["Content-Type"] = "application/json"
         if is_keyed:
-            key = key or str(uuid.uuid4())
+            key = str(uuid.uuid4()) if key is None else key
             if not _is_word(key):
                 raise ValueError(f"not an idempotency key: {key!r}")
             headers["Idempotency-Key"] = key

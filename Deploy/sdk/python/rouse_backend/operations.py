@@ -334,7 +334,11 @@ class Operations:
 
         Of an announcement too, whose recipient must be named then. Decisions stand in the
         order in which they were taken; one without a time holds now. What is known is kept 30
-        days, refusals a week.
+        days, refusals a week. Once a device has the message, its alert is told from the
+        history of its pushes: `alert-sent` or `alert-rejected`, with the silent pushes before
+        it, and `alert-urgent` of what is urgent. Other reasons of an alert, and that it was
+        shown with a newer one (`alert-sent-with-newer`) or in its number (`alert-counted`),
+        are kept until then.
         """
         answer: Explanation = self._ask(
             'GET',
@@ -345,7 +349,11 @@ class Operations:
         return answer
 
     def show_message(self, message: str) -> FullMessage:
-        """Show a message."""
+        """Show a message.
+
+        An announcement is not shown: its id is answered 404 here, though `explain` takes it.
+        What the backend announced it has itself.
+        """
         answer: FullMessage = self._ask('GET', '/v1/messages/{message}', {'message': message})
         return answer
 
@@ -514,6 +522,8 @@ class Operations:
         """Change a webhook, switch it off, or have it go on.
 
         `active: true` also takes back that the server gave it up: it goes on where it stopped.
+        With it, or with another `url`, what waits for its next attempt is sent at once ("try
+        now"), and the pauses begin anew; after an attempt that is under way, if there is one.
         """
         answer: Webhook = self._ask(
             'PATCH',
@@ -530,7 +540,11 @@ class Operations:
     def rotate_webhook_secret(self, webhook: str, body: WebhookSecretInput) -> Webhook:
         """Sign with a new secret, beside the one so far.
 
-        Refused with 422 while two secrets are live.
+        Refused with 422 while two secrets are live. What waits for its next attempt is sent at
+        once. Better give a `secret` of your own: with the one that is the newest already, as
+        after an answer that was lost, the same is answered and nothing changes. A drawn one is
+        shown in this answer alone; if that is lost, take the secret back (`DELETE
+        .../secrets/newest`) and ask again. No Idempotency-Key is kept, for no secret is.
         """
         answer: Webhook = self._ask(
             'POST',
@@ -541,10 +555,26 @@ class Operations:
         return answer
 
     def end_webhook_secret(self, webhook: str) -> Webhook:
-        """Forget the older secret; nothing happens if there is none."""
+        """Forget the older secret; nothing happens if there is none.
+
+        Once the receiver knows the newer one.
+        """
         answer: Webhook = self._ask(
             'DELETE',
             '/v1/webhooks/{webhook}/secrets/second',
+            {'webhook': webhook},
+        )
+        return answer
+
+    def undo_webhook_secret(self, webhook: str) -> Webhook:
+        """Forget the newer of two secrets; nothing happens if there is one.
+
+        The older one, which the receiver knows, goes on alone. For a rotation whose answer was
+        lost, and with it the secret that was drawn.
+        """
+        answer: Webhook = self._ask(
+            'DELETE',
+            '/v1/webhooks/{webhook}/secrets/newest',
             {'webhook': webhook},
         )
         return answer

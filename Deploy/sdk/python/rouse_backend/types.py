@@ -225,7 +225,9 @@ class Push(TypedDict):
     """What an alert shows, and how; without a text or a localization key no device is woken.
     Texts are cut to what Apple takes, 4,096 bytes for all of it; a push that leaves less than
     256 bytes for a text that needs them is refused with 413. Names have at most 128 bytes,
-    localization arguments 256, texts 2,048.
+    localization arguments 256, texts 2,048; and all together that stands beside `title` and
+    `body` (`texts`, keys with their arguments, `data`, names) at most 32,768: 64 languages
+    have some 500 bytes each.
     """
 
     title: NotRequired[str]
@@ -371,6 +373,7 @@ class UserState(TypedDict):
 
     user: User
     created_at: Time
+    suspended: bool
     device_count: Count
     feed: UserStateFeed
     unread: Count
@@ -573,7 +576,9 @@ class TagChange(TypedDict):
 
 
 class Audience(TypedDict):
-    """All that are given must hold; none given, all devices of the app."""
+    """All that are given must hold; none given, all devices of the app. A list that is empty is
+    refused: leave it out to take every device.
+    """
 
     topics: NotRequired[list[str]]
     clients: NotRequired[list[str]]
@@ -592,7 +597,11 @@ class Audience(TypedDict):
 
 
 class Canary(TypedDict):
-    """`Canary` of the description."""
+    """A share of the devices that gets it first. Then the campaign is in `review`: until it is
+    resumed, or with `wait_seconds` until so long after the last answer, if few were rejected.
+    Where nobody of the share got it, as may be in a small audience, it waits to be resumed in
+    either case, and `reason` says so: `canary` of a dry run tells how many would get it.
+    """
 
     share: int
     wait_seconds: NotRequired[int]

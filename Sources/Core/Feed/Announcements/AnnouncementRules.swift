@@ -5,8 +5,9 @@ import Wire
 // What a backend tells listed users (MSG-50 to MSG-52). An announcement belongs to no
 // conversation: its entries have the zero id there, which nobody may choose (MSG-1).
 extension Work {
+    /// - Parameter isDue: it was asked for earlier, and taken.
     func announce(
-        _ app: AppID, _ request: Announcement
+        _ app: AppID, _ request: Announcement, isDue: Bool = false
     ) throws(RuleFailure) -> AnnouncementRecord {
         guard request.announcement != MessageID(high: 0, low: 0) else {
             throw .refused(.malformed, "an id of zeros")
@@ -22,6 +23,7 @@ extension Work {
         }
         if message != nil { throw .refused(.idInUse, "a message has this id") }
         try checkKind(of: request.options, in: app)
+        if !isDue { try checkEnd(of: request.options) }
         let made = AnnouncementRecord(
             app: app, announcement: request.announcement, sentAt: now,
             parts: AnnouncementState(parts: request.parts).encoded,

@@ -163,7 +163,11 @@ extension NewCampaign {
     /// Why it cannot be made or counted; `nil`: it can.
     public func refusal(now: Timestamp) -> (Code, String)? {
         if let problem = filter.problem { return (.malformed, problem) }
-        if let problem = plan.problem(now: now) { return (.malformed, problem) }
+        if let problem = plan.problem(now: now) {
+            // The plan has one start, of either kind.
+            let isOfStart = plan.isLocal && problem.hasPrefix("start:")
+            return (.malformed, isOfStart ? "local_" + problem : problem)
+        }
         guard !title.isEmpty || !body.isEmpty || options.hasKeyText else {
             return (.missingField, "push: neither a title nor a body")
         }
@@ -177,11 +181,8 @@ extension NewCampaign {
         guard title.utf8.count + body.utf8.count <= PushOptions.textBytesMax else {
             return (.tooLarge, "push: more than \(PushOptions.textBytesMax) bytes of text")
         }
-        switch options.problem(title: title, body: body) {
-        case .malformed(let reason): return (.malformed, "push: \(reason)")
-        case .tooLarge(let reason): return (.tooLarge, "push: \(reason)")
-        case nil: return nil
-        }
+        guard let (code, reason) = options.refusal(title: title, body: body) else { return nil }
+        return (code, reason.hasPrefix("push") ? reason : "push: \(reason)")
     }
 }
 
@@ -195,6 +196,7 @@ extension CampaignProgressRecord {
     mutating func begin(_ stage: CampaignStage, now: Timestamp) {
         if stage == .main { counts.lookAgain() }
         self.stage = stage
+        reason = ""
         since = now
         startedAt = startedAt ?? now
         reviewUntil = nil

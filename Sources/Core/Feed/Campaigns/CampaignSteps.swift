@@ -262,13 +262,18 @@ extension Work {
         progress.counts.loseAll(isCanary: progress.stage == .canary)
         if progress.stage == .main {
             try finish(&progress, campaign)
-        } else if progress.counts.canary == 0 {
-            // Nobody to learn from.
-            progress.begin(.main, now: now)
         } else {
+            let counts = progress.counts
             progress.stage = .review
             progress.since = now
-            progress.reviewUntil = campaign.plan.canaryWait.map { now + $0 }
+            if counts.canaryAccepted + counts.canaryRefused == 0 {
+                // Nothing was learnt: it is a person who lets everybody be told, not the clock.
+                progress.reason =
+                    "no device of the canary share got it, so nothing is known of the push: look "
+                    + "at the audience and the share, then resume or cancel it"
+            } else {
+                progress.reviewUntil = campaign.plan.canaryWait.map { now + $0 }
+            }
         }
         return 1
     }

@@ -52,15 +52,45 @@ extension Work {
         guard text <= limits.pushTextBytes else {
             throw .refused(.tooLarge, "more than \(limits.pushTextBytes) bytes of push text")
         }
+        // It would never alert anybody.
+        guard options.urgency != .passive || options.timing.moment == nil else {
+            throw .refused(
+                .malformed,
+                "push.at, push.local: what is passive never alerts; leave the time out, or take "
+                    + "another urgency")
+        }
         try checkTiming(options.timing)
-        switch options.problem(title: push?.title ?? "", body: push?.body ?? "") {
-        case nil: break
-        case .malformed(let reason): throw .refused(.malformed, reason)
-        case .tooLarge(let reason): throw .refused(.tooLarge, reason)
+        if let (code, reason) = options.refusal(title: push?.title ?? "", body: push?.body ?? "") {
+            throw .refused(code, reason)
         }
     }
 
-    /// What has passed is no mistake: it is shown at once, or not any more.
+    /// So far may the clock of who publishes be behind: the message is worth more than its alert.
+    private static let clockLeeway: Milliseconds = 60_000
+
+    /// An alert whose end comes before it may leave would alert nobody. Looked at where something
+    /// is asked for, and not again when its time has come: it may be late then.
+    ///
+    /// - Parameter sendAt: when it is to be published; `nil`: now.
+    func checkEnd(of options: PushOptions, sendAt: Timestamp? = nil) throws(RuleFailure) {
+        guard let end = options.timing.expires else { return }
+        let reason: String? =
+            if case .at(let time) = options.timing.moment, end <= time {
+                "is not after push.at"
+            } else if let sendAt, end <= sendAt {
+                "is not after send_at"
+            } else if end + Self.clockLeeway <= now {
+                "has passed"
+            } else {
+                nil
+            }
+        guard let reason else { return }
+        throw .refused(
+            .malformed,
+            "push.expires_at: \(reason): nobody would be alerted; leave push out for that")
+    }
+
+    /// A moment that has passed is no mistake: it is shown at once.
     private func checkTiming(_ timing: AlertTiming) throws(RuleFailure) {
         let latest = now + limits.scheduleHorizon
         let isNear =
@@ -71,11 +101,15 @@ extension Work {
             }
         guard isNear else {
             let days = limits.scheduleHorizon / 86_400_000
-            throw .refused(.malformed, "an alert more than \(days) days ahead")
+            throw .refused(
+                .malformed, "push.at, push.local: an alert more than \(days) days ahead")
         }
         if case .local(let local) = timing.moment {
             guard local.zone.isEmpty || zones.offset(of: local.zone, at: now) != nil else {
-                throw .refused(.malformed, "no such time zone")
+                throw .refused(
+                    .malformed,
+                    "push.zone: no such time zone; take a name of IANA's database, such as "
+                        + "Europe/Vienna")
             }
         }
         for end in [timing.expires?.milliseconds, timing.lifetime] {
@@ -100,6 +134,24 @@ extension Work {
             reference.digest.count == 32
         else {
             throw .refused(.malformed, "a url or digest that is not one")
+        }
+    }
+}
+
+extension PushOptions {
+    /// Why a push with this title and body cannot be sent; `nil`: it can.
+    func refusal(title: String, body: String) -> (Code, String)? {
+        switch problem(title: title, body: body) {
+        case nil: nil
+        case .malformed(let reason): (.malformed, reason)
+        case .tooLarge(let reason):
+            // Each of its texts may be as long as one can be, and all of them too much.
+            encoded.count > Self.encodedBytesMax
+                ? (
+                    .tooLarge,
+                    "push: more than \(Self.encodedBytesMax) bytes all together beside title and "
+                        + "body: texts, keys with their arguments, data and names"
+                ) : (.tooLarge, reason)
         }
     }
 }

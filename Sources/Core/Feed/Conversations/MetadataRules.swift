@@ -79,7 +79,12 @@ extension Work {
         for key in path {
             guard (1...limits.metadataKeyBytes).contains(key.utf8.count),
                 key.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
-            else { throw .refused(.malformed, "a key of metadata that is not one") }
+            else {
+                throw .refused(
+                    .malformed,
+                    "a key of a metadata path must have 1 to \(limits.metadataKeyBytes) bytes in "
+                        + "UTF-8, without control characters")
+            }
         }
     }
 }

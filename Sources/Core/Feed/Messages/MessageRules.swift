@@ -6,8 +6,9 @@ extension Work {
     /// Stores a message at the conversation's next position and brings it into the feeds of all
     /// participants, the sender's own included.
     ///
+    /// - Parameter isDue: it was asked for earlier, and taken.
     func sendMessage(
-        _ app: AppID, _ publication: Publication, by actor: Actor
+        _ app: AppID, _ publication: Publication, by actor: Actor, isDue: Bool = false
     ) throws(RuleFailure) -> MessageRecord {
         let (request, sender) = (publication.message, publication.sender)
         let options = publication.options
@@ -22,6 +23,7 @@ extension Work {
         if !publication.isIDFresh { try refuseUsed(id, app, actor) }
         // Whoever repeats it is told that it exists, whatever kinds there are by now.
         try checkKind(of: options, in: app)
+        if !isDue { try checkEnd(of: options) }
         conversation.position += 1
         let message = MessageRecord(
             app: app, message: id, conversation: conversation.conversation,

@@ -2,7 +2,7 @@ import Model
 import Wake
 
 // Why a device was pushed to, or was not: derived from the rows that decided it (design: wake
-// record). Nothing is kept for it but refusals, and what an alert was made for.
+// record). Kept for it are only refusals and, while its row stands, what an alert was made for.
 
 /// A message or an announcement, as far as pushes look at it.
 private struct Told {
@@ -15,6 +15,8 @@ private struct Told {
     let hasPushText: Bool
     let urgency: Urgency
     let isDeleted: Bool
+    /// It has a time of its own.
+    let isTimed: Bool
     let trace: TraceContext?
 
     init(_ record: MessageRecord) {
@@ -27,6 +29,7 @@ private struct Told {
         hasPushText = record.hasPushText
         urgency = record.urgency
         isDeleted = record.deletedAt != nil
+        isTimed = record.timing.moment != nil
         trace = record.trace
     }
 
@@ -40,6 +43,7 @@ private struct Told {
         hasPushText = record.hasPushText
         urgency = record.urgency
         isDeleted = false
+        isTimed = record.timing.moment != nil
         trace = PushOptions.trace(of: record.pushOptions)
     }
 }
@@ -235,7 +239,7 @@ extension PageReader {
     }
 
     /// Silent pushes that were sent for the message, or for something newer while it was missing,
-    /// and its own alerts that were refused.
+    /// and its own alerts that were refused, or of which no row is left to say that they were sent.
     private func pushes(
         of told: Told, _ entry: EntryRecord, on device: DeviceRecord, _ alert: AlertRecord?
     ) throws(StoreError) -> [ExplainStep] {
@@ -245,22 +249,41 @@ extension PageReader {
                 index: "wake_history_by_time", prefix: device.wakeKey,
                 after: [.timestamp(told.sentAt - 1)], limit: 64))
         var steps: [ExplainStep] = []
+        var isOver = false
         for push in all {
-            if push.kind == .alert, push.message == told.message, push.outcome == .rejected {
-                steps.append(
-                    ExplainStep(
-                        at: push.sentAt, .alertRejected, push: push.wake, status: push.status,
-                        answer: push.reason))
+            if push.kind == .alert, push.message == told.message {
+                steps += alertSteps(push, of: told, alert)
             }
-            guard push.kind == .silent, push.seq >= entry.firstSeq else { continue }
+            guard push.kind == .silent, push.seq >= entry.firstSeq, !isOver else { continue }
             steps.append(
                 ExplainStep(
                     at: push.sentAt, push.outcome.explained, push: push.wake,
                     status: push.status, answer: push.reason))
-            // What came after it is another message's.
-            if push.outcome == .synced || push.outcome == .superseded { break }
+            // Silent pushes that came after it are another message's.
+            isOver = push.outcome == .synced || push.outcome == .superseded
         }
         return steps
+    }
+
+    /// What the history says of an alert for the message. Its own row goes when the device has
+    /// the message, and with it what it was made for; that an urgent one was made at once follows
+    /// from the message.
+    private func alertSteps(
+        _ push: WakeHistoryRecord, of told: Told, _ alert: AlertRecord?
+    ) -> [ExplainStep] {
+        if push.outcome == .rejected {
+            return [
+                ExplainStep(
+                    at: push.sentAt, .alertRejected, push: push.wake, status: push.status,
+                    answer: push.reason)
+            ]
+        }
+        guard let accepted = push.acceptedAt, alert?.phase != .sent else { return [] }
+        var steps: [ExplainStep] = []
+        if alert == nil, told.urgency == .urgent, !told.isTimed {
+            steps.append(ExplainStep(at: push.queuedAt, .alertUrgent))
+        }
+        return steps + [ExplainStep(at: accepted, .alertSent, push: push.wake)]
     }
 
     /// What has passed is no moment to wait for: it is due.

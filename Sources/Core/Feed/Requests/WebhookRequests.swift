@@ -5,10 +5,13 @@ public enum WebhookRequest: Equatable, Sendable {
     case create(NewWebhook)
     case change(WebhookKey, WebhookChange)
     case remove(WebhookKey)
-    /// The newest secret becomes the second one; refused with `.limit` while there is one.
+    /// The newest secret becomes the second one; refused with `.limit` while there is one. With the
+    /// newest one again it changes nothing.
     case rotate(WebhookKey, secret: String)
     /// Forgets the second secret.
     case endRotation(WebhookKey)
+    /// Forgets the newest secret, so that the second one goes on alone.
+    case undoRotation(WebhookKey)
     case claim(ClaimDeliveries)
     case finish(FinishDelivery)
 
@@ -16,7 +19,8 @@ public enum WebhookRequest: Equatable, Sendable {
     public var app: AppID? {
         switch self {
         case .create(let webhook): webhook.key.app
-        case .change(let key, _), .remove(let key), .rotate(let key, _), .endRotation(let key):
+        case .change(let key, _), .remove(let key), .rotate(let key, _), .endRotation(let key),
+            .undoRotation(let key):
             key.app
         case .claim, .finish: nil
         }

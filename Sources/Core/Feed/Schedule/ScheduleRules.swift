@@ -56,6 +56,7 @@ extension Work {
         try checkSender(publication.sender, of: conversation)
         try checkUnused(app, id)
         try checkKind(of: publication.options, in: app)
+        try checkEnd(of: publication.options, sendAt: sendAt)
         return ScheduledRecord(
             app: app, message: id, sendAt: sendAt, createdAt: now,
             conversation: conversation.conversation,
@@ -76,6 +77,7 @@ extension Work {
         let users = try recipients(request.users)
         try checkUnused(app, id)
         try checkKind(of: request.options, in: app)
+        try checkEnd(of: request.options, sendAt: sendAt)
         for user in users {
             try insert(ScheduledRecipientRecord(app: app, user: user, message: id))
         }
@@ -327,7 +329,7 @@ extension Work {
             push: push)
         let publication = Publication(
             message: request, sender: scheduled.sender?.name ?? "", options: options)
-        return try sendMessage(scheduled.app, publication, by: .backend).position
+        return try sendMessage(scheduled.app, publication, by: .backend, isDue: true).position
     }
 
     private func announce(
@@ -347,7 +349,7 @@ extension Work {
             scheduled.app,
             Announcement(
                 announcement: scheduled.message, users: users, parts: parts, push: push,
-                options: options))
+                options: options), isDue: true)
     }
 
     private func decoded(

@@ -14,17 +14,30 @@ extension Work {
             return .done
         case .rotate(let key, let secret):
             var webhook = try known(key)
+            // Given again, after an answer that was lost.
+            if webhook.secret.isExactly(secret) { return .webhook(webhook) }
             guard webhook.secondSecret.isEmpty else {
-                throw .refused(.limit, "two secrets are live; end the rotation first")
+                throw .refused(
+                    .limit,
+                    "two secrets are live: end the older one (secrets/second) once the receiver "
+                        + "knows the newer, or take the newer back (secrets/newest)")
             }
             webhook.secondSecret = webhook.secret
             webhook.secret = secret
-            try put(webhook)
+            try tryAnew(&webhook)
             return .webhook(webhook)
         case .endRotation(let key):
             var webhook = try known(key)
             webhook.secondSecret = ""
             try put(webhook)
+            return .webhook(webhook)
+        case .undoRotation(let key):
+            var webhook = try known(key)
+            if !webhook.secondSecret.isEmpty {
+                webhook.secret = webhook.secondSecret
+                webhook.secondSecret = ""
+                try put(webhook)
+            }
             return .webhook(webhook)
         case .claim(let claim): return .deliveries(try claimDeliveries(claim))
         case .finish(let finish): return .deliveryFinished(try finishDelivery(finish))
@@ -71,7 +84,11 @@ extension Work {
     ) throws(RuleFailure) -> WebhookRecord {
         var webhook = try known(key)
         let newest = try record(OutboxRecord.self, [.app(key.app)])?.last ?? 0
-        if let url = change.url { webhook.url = url }
+        var isMended = change.isActive == true
+        if let url = change.url, !url.isExactly(webhook.url) {
+            webhook.url = url
+            isMended = true
+        }
         if let kinds = change.kinds, kinds != webhook.kinds {
             webhook.kinds = kinds
             // The batch at hand holds other events from now on: it is another one.
@@ -90,6 +107,7 @@ extension Work {
             webhook.stateSince = now
         case (true?, .active), (false?, .off), (nil, _): break
         }
+        if isMended { webhook.forgive() }
         if webhook.leasedUntil == nil, webhook.attempts == 0 || webhook.state != .active {
             webhook.wake(newest: newest, now: now)
         }
@@ -98,6 +116,16 @@ extension Work {
         effects.hasDeliveries = webhook.due != nil
         return webhook
     }
+
+    /// Writes a webhook whose receiver may take now what it refused: what waits is due.
+    private func tryAnew(_ webhook: inout WebhookRecord) throws(RuleFailure) {
+        let newest = try record(OutboxRecord.self, [.app(webhook.app)])?.last ?? 0
+        webhook.forgive()
+        if webhook.leasedUntil == nil { webhook.wake(newest: newest, now: now) }
+        try put(webhook)
+        try settleOutbox(of: webhook.app)
+        effects.hasDeliveries = webhook.due != nil
+    }
 }
 
 extension WebhookRecord {
@@ -105,6 +133,12 @@ extension WebhookRecord {
         state = .active
         reason = ""
         stateSince = now
+    }
+
+    /// Its app has mended something: the pauses begin anew, also after an attempt that is under
+    /// way, and what was before does not count against it any more.
+    fileprivate mutating func forgive() {
+        guard state == .active else { return }
         attempts = 0
         failingSince = nil
     }

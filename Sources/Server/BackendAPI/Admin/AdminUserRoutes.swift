@@ -23,13 +23,14 @@ enum AdminUserRoutes {
         let query = OperatorQuery.users(
             app, prefix: prefix, after: try call.userCursor(.users),
             limit: try call.limit(default: rowsDefault, max: rowsMax))
+        let address = call.address
         return .read(.operators(query)) { reading throws(Problem) in
             guard case .operators(.users(let users, let next)) = reading else {
                 throw .unexpected(reading)
             }
             let body = FoundUserListBody(
                 users: users.map { FoundUserBody($0) },
-                next: next.map { PageCursor(.users, Array($0.name.utf8)).text })
+                next: next.map { PageCursor(.users, of: address, Array($0.name.utf8)).text })
             return .answer(.json(200, body))
         }
     }

@@ -131,6 +131,7 @@ enum OperatorRoutes {
     private static func listAudit(_ call: Call) throws(Problem) -> Step {
         let limit = try call.limit(default: 500, max: 500)
         let before = try call.positionCursor(.audit)
+        let address = call.address
         return .read(.operators(.audit(before: before, limit: limit))) {
             reading throws(Problem) in
             guard case .operators(.audit(let rows, let next)) = reading else {
@@ -138,7 +139,7 @@ enum OperatorRoutes {
             }
             let body = AuditListBody(
                 changes: rows.map { AuditBody($0) },
-                next: next.map { PageCursor(.audit, position: $0).text })
+                next: next.map { PageCursor(.audit, of: address, position: $0).text })
             return .answer(.json(200, body))
         }
     }

@@ -71,7 +71,8 @@ struct NewMetadataChange: Decodable {
         switch (value, removed) {
         case (let value?, nil): change = MetadataChange(path: path, value: value)
         case (nil, true?): change = MetadataChange(path: path, removed: true)
-        case (nil, nil): throw fields.missing(.value)
+        case (nil, nil):
+            throw fields.refusal("must hold value, or removed: true", .missingField)
         case (nil, false?): throw fields.refusal(.removed, "must be true, or left out")
         case (_?, _?): throw fields.refusal(.removed, "must not stand beside value")
         }
@@ -171,7 +172,8 @@ struct NewPart: Decodable {
                 throw fields.refusal(.content, "must be base64 with padding (RFC 4648 section 4)")
             }
             part = Part(mimeType: mimeType, content: Array(bytes))
-        case (nil, nil): throw fields.missing(.text)
+        case (nil, nil):
+            throw fields.refusal("must hold text, content or reference", .missingField)
         case (_?, _?): throw fields.refusal(.content, "must not stand beside text")
         }
     }

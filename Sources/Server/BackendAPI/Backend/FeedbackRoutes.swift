@@ -19,7 +19,7 @@ enum FeedbackRoutes {
         let limit = try call.limit(default: rowsDefault, max: rowsMax)
         var after: UInt64 = 0
         if let text = call.request.queryValue("after") {
-            guard let number = UInt64(text), number <= .max >> 1 else {
+            guard let number = UInt64(digits: text), number <= .max >> 1 else {
                 throw .malformed("after: must be the `next` of an answer of this address")
             }
             after = number

@@ -42,8 +42,9 @@ struct NewPush: Decodable {
         if moreKey?.isEmpty == true { throw fields.refusal(.moreKey, "must not be empty") }
         options.moreKey = moreKey ?? ""
         options.sound = try fields.optional(.sound, NewSound.self)?.sound ?? .standard
-        options.thread = try fields.optional(.thread) ?? ""
-        options.category = try fields.optional(.category) ?? ""
+        if case .named(let name) = options.sound { try Self.checkName(name, fields, .sound) }
+        options.thread = try Self.name(fields, .thread)
+        options.category = try Self.name(fields, .category)
         if let name = try fields.optional(.interruptionLevel, String.self) {
             let levels = PushOptions.InterruptionLevel.allCases
             options.interruption = levels.first { $0.name == name }
@@ -59,15 +60,15 @@ struct NewPush: Decodable {
             }
             options.relevance = UInt64((relevance * 1_000).rounded())
         }
-        options.targetContent = try fields.optional(.targetContent) ?? ""
+        options.targetContent = try Self.name(fields, .targetContent)
         options.isMutable = try fields.optional(.mutableContent) ?? true
-        options.event = try fields.optional(.event) ?? ""
-        options.object = try fields.optional(.object) ?? ""
+        options.event = try Self.name(fields, .event)
+        options.object = try Self.name(fields, .object)
         if let data = try fields.optional(.data, AppData.self) {
             do throws(PushProblem) {
                 options.custom = try CustomData(data.members)
             } catch {
-                throw fields.refusal(.data, "cannot be taken: \(error.reason)")
+                throw fields.refusal(.data, "cannot be taken: \(error.reason)", error.code)
             }
         }
         let texts = try fields.optional(.texts, [String: NewLocalText].self) ?? [:]
@@ -78,6 +79,19 @@ struct NewPush: Decodable {
             $0 * 1_000
         }
         self.options = options
+    }
+
+    private static func name(_ fields: Fields<Key>, _ key: Key) throws -> String {
+        let name = try fields.optional(key) ?? ""
+        try checkName(name, fields, key)
+        return name
+    }
+
+    private static func checkName(_ name: String, _ fields: Fields<Key>, _ key: Key) throws {
+        guard name.utf8.count <= PushOptions.nameBytesMax else {
+            throw fields.refusal(
+                key, "must have at most \(PushOptions.nameBytesMax) bytes in UTF-8", .tooLarge)
+        }
     }
 
     /// When it is shown: `at`, or `local` on the wall of each device.
@@ -122,6 +136,13 @@ extension PushProblem {
     var reason: String {
         switch self {
         case .malformed(let reason), .tooLarge(let reason): reason
+        }
+    }
+
+    var code: Code {
+        switch self {
+        case .malformed: .malformed
+        case .tooLarge: .tooLarge
         }
     }
 }

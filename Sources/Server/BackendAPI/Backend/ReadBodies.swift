@@ -135,6 +135,7 @@ struct UserBody: Encodable {
 
     let user: String
     let createdAt: String
+    let suspended: Bool
     let deviceCount: Int
     let feed: Feed
     /// The number on the icon.
@@ -143,6 +144,7 @@ struct UserBody: Encodable {
     init(_ view: UserView) {
         user = view.user.user.name
         createdAt = view.user.createdAt.text
+        suspended = view.user.isSuspended
         deviceCount = view.devices
         feed = Feed(head: view.user.head, visibleHead: view.user.visibleHead)
         unread = view.unread

@@ -64,11 +64,12 @@ enum ReadRoutes {
         let id = try call.identifier("conversation", as: ConversationID.self)
         let query = BackendQuery.participants(
             id, after: try call.userCursor(.participants), limit: try rows(call))
+        let address = call.address
         return read(app, query, orNo: "conversation") { reading throws(Problem) in
             guard case .participants(let records, let next) = reading else { return nil }
             return try .list(
-                "participants", records, next: next.map { .name(.participants, $0) },
-                after: { .name(.participants, $0.user) }, body: { ParticipantBody($0) })
+                "participants", records, next: next.map { .name(.participants, address, $0) },
+                after: { .name(.participants, address, $0.user) }, body: { ParticipantBody($0) })
         }
     }
 
@@ -86,11 +87,13 @@ enum ReadRoutes {
             beside: try call.positionCursor(.messagesRising, .messagesFalling),
             limit: try call.limit(default: messagesDefault, max: messagesMax),
             bytes: messagesBytes)
+        let address = call.address
         return read(app, .messages(id, range), orNo: "conversation") { reading throws(Problem) in
             guard case .messages(let records, let next) = reading else { return nil }
             return try .list(
-                "messages", records, next: next.map { PageCursor(list, position: $0).text },
-                after: { PageCursor(list, position: $0.position).text },
+                "messages", records,
+                next: next.map { PageCursor(list, of: address, position: $0).text },
+                after: { PageCursor(list, of: address, position: $0.position).text },
                 body: { record throws(Problem) in try FullMessageBody(record) })
         }
     }
@@ -107,11 +110,12 @@ enum ReadRoutes {
         let id = try call.identifier("conversation", as: ConversationID.self)
         let query = BackendQuery.receipts(
             id, after: try call.userCursor(.receipts), limit: try rows(call))
+        let address = call.address
         return read(app, query, orNo: "conversation") { reading throws(Problem) in
             guard case .receipts(let all, let next) = reading else { return nil }
             return try .list(
-                "receipts", all, next: next.map { .name(.receipts, $0) },
-                after: { .name(.receipts, $0.user) }, body: { ReceiptBody($0) })
+                "receipts", all, next: next.map { .name(.receipts, address, $0) },
+                after: { .name(.receipts, address, $0.user) }, body: { ReceiptBody($0) })
         }
     }
 
@@ -126,13 +130,15 @@ enum ReadRoutes {
         let query = BackendQuery.conversations(
             try call.user(), after: try call.conversationCursor(.conversations),
             limit: try rows(call), bytes: messagesBytes)
+        let address = call.address
         return read(app, query, orNo: "user") { reading throws(Problem) in
             guard case .conversations(let all, let next) = reading else { return nil }
             return try .list(
                 "conversations", all,
-                next: next.map { PageCursor(.conversations, $0.bytes).text },
+                next: next.map { PageCursor(.conversations, of: address, $0.bytes).text },
                 after: {
-                    PageCursor(.conversations, $0.conversation.conversation.bytes).text
+                    let id = $0.conversation.conversation
+                    return PageCursor(.conversations, of: address, id.bytes).text
                 }, body: { entry throws(Problem) in try UserConversationBody(entry) })
         }
     }
@@ -143,7 +149,9 @@ enum ReadRoutes {
 }
 
 extension String {
-    fileprivate static func name(_ list: PageCursor.List, _ user: UserID) -> String {
-        PageCursor(list, Array(user.name.utf8)).text
+    fileprivate static func name(
+        _ list: PageCursor.List, _ address: PageCursor.Address, _ user: UserID
+    ) -> String {
+        PageCursor(list, of: address, Array(user.name.utf8)).text
     }
 }

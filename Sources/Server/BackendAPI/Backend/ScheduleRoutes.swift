@@ -38,16 +38,18 @@ enum ScheduleRoutes {
         let query = BackendQuery.schedule(
             state, after: try call.scheduleCursor(.schedule),
             limit: try call.limit(default: rowsDefault, max: rowsMax))
+        let address = call.address
         return .read(.backend(app, query)) { reading throws(Problem) in
             guard case .backend(.schedule(let records, let next)) = reading else {
                 throw .unexpected(reading)
             }
             return .answer(
                 try .list(
-                    "scheduled", records, next: next.map { PageCursor(.schedule, $0).text },
+                    "scheduled", records,
+                    next: next.map { PageCursor(.schedule, of: address, $0).text },
                     after: {
                         let place = SchedulePlace(sendAt: $0.sendAt, message: $0.message)
-                        return PageCursor(.schedule, place).text
+                        return PageCursor(.schedule, of: address, place).text
                     }, body: { ScheduledBody($0) }))
         }
     }

@@ -110,20 +110,21 @@ private struct NewAudience: Decodable {
     init(from decoder: any Decoder) throws {
         let fields = try Fields<Key>(decoder)
         var filter = CampaignFilter()
-        filter.topics = try fields.optional(.topics) ?? []
-        filter.clients = try fields.optional(.clients) ?? []
-        filter.locales = try fields.optional(.locales) ?? []
-        filter.timeZones = try fields.optional(.timeZones) ?? []
+        filter.topics = try Self.list(fields, .topics)
+        filter.clients = try Self.list(fields, .clients)
+        filter.locales = try Self.list(fields, .locales)
+        filter.timeZones = try Self.list(fields, .timeZones)
         filter.versionMin = try fields.optional(.versionMin) ?? ""
         filter.versionMax = try fields.optional(.versionMax) ?? ""
         filter.seenWithin = try fields.number(.seenWithin, in: 1...Self.secondsMax)
             .map { $0 * 1_000 }
         filter.unseenFor = try fields.number(.unseenFor, in: 1...Self.secondsMax)
             .map { $0 * 1_000 }
-        filter.tags = try fields.optional(.tags) ?? []
-        filter.anyTags = try fields.optional(.anyTags) ?? []
-        filter.noTags = try fields.optional(.noTags) ?? []
-        for name in try fields.optional(.reachability, [String].self) ?? [] {
+        filter.tags = try Self.list(fields, .tags)
+        filter.anyTags = try Self.list(fields, .anyTags)
+        // Empty it leaves out nobody, which is what it says.
+        filter.noTags = try Self.list(fields, .noTags, orEmpty: true)
+        for name in try Self.list(fields, .reachability) {
             guard let state = ReachabilityState(rawValue: name) else {
                 throw fields.refusal(
                     .reachability,
@@ -133,6 +134,23 @@ private struct NewAudience: Decodable {
             filter.states.append(state)
         }
         self.filter = filter
+    }
+
+    /// A list that was computed and came out empty means nobody to who made it; left out it is
+    /// everybody. So that none becomes a broadcast, an empty one is refused.
+    private static func list(
+        _ fields: Fields<Key>, _ key: Key, orEmpty mayBeEmpty: Bool = false
+    ) throws -> [String] {
+        guard let list = try fields.optional(key, [String].self) else { return [] }
+        guard list.count <= CampaignFilter.entriesMax else {
+            throw fields.refusal(
+                key, "must hold at most \(CampaignFilter.entriesMax) entries", .limit)
+        }
+        guard mayBeEmpty || !list.isEmpty else {
+            throw fields.refusal(
+                key, "must hold at least one entry: leave it out to take every device")
+        }
+        return list
     }
 }
 
@@ -149,7 +167,7 @@ struct NewTagsBody: Decodable {
         add = try fields.optional(.add) ?? []
         remove = try fields.optional(.remove) ?? []
         for (key, list) in [(Key.add, add), (.remove, remove)] where list.count > Self.most {
-            throw fields.refusal(key, "must hold at most \(Self.most) tags")
+            throw fields.refusal(key, "must hold at most \(Self.most) tags", .limit)
         }
     }
 }

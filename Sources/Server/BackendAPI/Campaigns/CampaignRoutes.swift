@@ -89,14 +89,18 @@ enum CampaignRoutes {
     private static func list(_ call: Call, _ app: AppID) throws(Problem) -> Step {
         let limit = try call.limit(default: listDefault, max: listMax)
         let query = CampaignQuery.list(before: try call.campaignCursor(), limit: limit)
+        let address = call.address
         return .read(.campaigns(app, query)) { reading throws(Problem) in
             guard case .campaigns(.list(let views, let next)) = reading else {
                 throw .unexpected(reading)
             }
             return .answer(
                 try .list(
-                    "campaigns", views, next: next.map { PageCursor(.campaigns, $0.bytes).text },
-                    after: { PageCursor(.campaigns, $0.campaign.campaign.bytes).text },
+                    "campaigns", views,
+                    next: next.map { PageCursor(.campaigns, of: address, $0.bytes).text },
+                    after: {
+                        PageCursor(.campaigns, of: address, $0.campaign.campaign.bytes).text
+                    },
                     body: { CampaignBody($0) }))
         }
     }

@@ -17,11 +17,25 @@ extension HTTPRequest {
     /// A page looks by itself: it keeps no session alive whose operator has gone.
     var isWatching: Bool { method == "GET" && headers[ConsoleDesk.watchingHeader] != nil }
 
+    /// JSON in UTF-8, as it stands: nothing here undoes a coding or reads another charset.
     var isJSON: Bool {
+        let codings = headers.values("content-encoding")
+        guard codings.allSatisfy({ equalWithoutCase($0.withoutSpaces, "identity") }) else {
+            return false
+        }
         guard let type = headers["content-type"] else { return false }
         if type == "application/json" { return true }
-        let media = type.split(separator: ";").first ?? ""
-        return media.withoutSpaces.lowercased() == "application/json"
+        let pieces = type.split(separator: ";")
+        guard let media = pieces.first, equalWithoutCase(media.withoutSpaces, "application/json")
+        else { return false }
+        return pieces.dropFirst().allSatisfy { parameter in
+            let pair = parameter.split(separator: "=", maxSplits: 1)
+            guard pair.count == 2, equalWithoutCase(pair[0].withoutSpaces, "charset") else {
+                return true
+            }
+            let name = pair[1].withoutSpaces.filter { $0 != "\"" }.lowercased()
+            return name == "utf-8" || name == "utf8"
+        }
     }
 
     /// RFC 6265, 4.2.1. Of several of the name the first.

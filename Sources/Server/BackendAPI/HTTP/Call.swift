@@ -38,6 +38,8 @@ struct Call {
     let parameters: [String: String]
     let surroundings: Surroundings
     let now: Timestamp
+    /// Whose key it came with; `nil`: operators name the app in the path, or ask of none.
+    var app: AppID?
     /// Who asks, as the audit log names them; `nil`: nothing of it is written down.
     var caller: Caller?
 
@@ -71,7 +73,9 @@ struct Call {
     func body<Body: Decodable>(_ type: Body.Type) throws(Problem) -> Body {
         guard request.isJSON else {
             throw Problem(
-                .malformed, "send the body as content-type: application/json",
+                .malformed,
+                "send the body as content-type: application/json, in UTF-8 and without a "
+                    + "content-encoding",
                 name: "unsupported_media_type", status: 415)
         }
         return try StrictJSON.read(type, request.body)

@@ -174,6 +174,8 @@ final class CallDesk: Desk {
                 try checkRate(app)
                 try route.checkQuery(of: call.request)
                 try checkShare(app, route)
+                var call = call
+                call.app = app
                 let step = try handler(call, app)
                 ticket.answerBytes = route.answerBytes
                 loads[app, default: Load()].calls += 1

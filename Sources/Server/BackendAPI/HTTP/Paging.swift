@@ -5,7 +5,8 @@ import Model
 
 /// Where a list goes on: the last row that was given. Callers give it back as they got it.
 ///
-/// It is not signed: it only says where to begin in a list the caller may read anyway.
+/// It is not signed: it only says where to begin in a list the caller may read anyway. It names the
+/// address, so that one of another object is refused and not taken for a place in this list.
 struct PageCursor: Equatable {
     /// Which list it belongs to.
     enum List: UInt8 {
@@ -20,33 +21,55 @@ struct PageCursor: Equatable {
         case users = 9
     }
 
+    /// The app and the path, shortened: no two lists that somebody pages through share one.
+    struct Address: Equatable {
+        static let count = 8
+        let bytes: [UInt8]
+
+        init(_ app: AppID?, _ path: [String]) {
+            // Ids are the same in capital letters; each word stands behind its length.
+            let words =
+                [app?.name ?? ""] + path.map { Identifier<Never>(text: $0)?.description ?? $0 }
+            let text = words.map { "\($0.utf8.count) \($0)" }.joined()
+            bytes = Array(Digest.sha256(Array(text.utf8)).prefix(Self.count))
+        }
+
+        fileprivate init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
+    }
+
     let list: List
+    let address: Address
     let last: [UInt8]
 
-    var text: String { Base64URL.encode([list.rawValue] + last) }
+    var text: String { Base64URL.encode([list.rawValue] + address.bytes + last) }
 
-    init(_ list: List, _ last: [UInt8]) {
+    init(_ list: List, of address: Address, _ last: [UInt8]) {
         self.list = list
+        self.address = address
         self.last = last
     }
 
     init?(text: String) {
-        guard let bytes = Base64URL.decode(Array(text.utf8)), let first = bytes.first,
-            let list = List(rawValue: first)
+        guard let bytes = Base64URL.decode(Array(text.utf8)), bytes.count > Address.count,
+            let list = List(rawValue: bytes[0])
         else { return nil }
         self.list = list
-        last = Array(bytes.dropFirst())
+        address = Address(bytes[1...Address.count])
+        last = Array(bytes[(Address.count + 1)...])
     }
 }
 
 extension Call {
+    /// Whose lists its cursors go on in.
+    var address: PageCursor.Address { PageCursor.Address(app, request.pathSegments) }
+
     /// `limit`, from 1 to `max`.
     func limit(default ordinary: Int, max: Int) throws(Problem) -> Int {
         guard let text = request.queryValue("limit") else { return ordinary }
-        guard let limit = Int(text), (1...max).contains(limit) else {
+        guard let limit = UInt64(digits: text), (1...UInt64(max)).contains(limit) else {
             throw .malformed("limit: must be a number from 1 to \(max)")
         }
-        return limit
+        return Int(limit)
     }
 
     /// A parameter of the query that is true or false; left out, it is false.
@@ -64,9 +87,9 @@ extension Call {
 
     private func cursor(_ lists: [PageCursor.List]) throws(Problem) -> [UInt8]? {
         guard let text = request.queryValue("cursor") else { return nil }
-        guard let cursor = PageCursor(text: text), lists.contains(cursor.list) else {
-            throw .badCursor
-        }
+        guard let cursor = PageCursor(text: text), lists.contains(cursor.list),
+            cursor.address == address
+        else { throw .badCursor }
         return cursor.last
     }
 
@@ -113,14 +136,22 @@ extension Call {
     }
 }
 
+extension UInt64 {
+    /// Digits alone, as JSON writes numbers; the library takes a sign and zeros before them, too.
+    init?(digits text: String) {
+        guard let number = UInt64(text), String(number) == text else { return nil }
+        self = number
+    }
+}
+
 extension PageCursor {
-    init(_ list: List, _ place: SchedulePlace) {
+    init(_ list: List, of address: Address, _ place: SchedulePlace) {
         let time = Identifier<Never>(high: 0, low: place.sendAt.milliseconds)
-        self.init(list, time.bytes + place.message.bytes)
+        self.init(list, of: address, time.bytes + place.message.bytes)
     }
 
-    init(_ list: List, position: UInt64) {
-        self.init(list, Identifier<Never>(high: 0, low: position).bytes)
+    init(_ list: List, of address: Address, position: UInt64) {
+        self.init(list, of: address, Identifier<Never>(high: 0, low: position).bytes)
     }
 }
 

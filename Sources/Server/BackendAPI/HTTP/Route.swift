@@ -65,10 +65,17 @@ struct Route: Sendable {
 }
 
 extension Route {
-    /// A misspelt parameter must not be passed over in silence.
+    /// A misspelt parameter must not be passed over in silence, nor the second of two.
     func checkQuery(of request: HTTPRequest) throws(Problem) {
-        for (name, _) in request.query where query?.contains(name) == false {
-            throw .malformed("the query parameter \(name) is unknown here")
+        guard let query else { return }
+        var found: Set<String> = []
+        for (name, _) in request.query {
+            guard query.contains(name) else {
+                throw .malformed("the query parameter \(name) is unknown here")
+            }
+            guard found.insert(name).inserted else {
+                throw .malformed("the query parameter \(name) stands there more than once")
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 import Model
 import Wake
+import Wire
 
 // Bodies are `Decodable`, and read out of the document that `JSONText` has checked. An error is a
 // `FieldError`: the place, and what must be there.
@@ -109,7 +110,7 @@ private struct JSONMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     private func value(_ key: Key) throws -> CustomValue {
         guard let value = members[ExactText(key.stringValue)] else {
-            throw FieldError(path: codingPath + [key], text: "is missing", isMissing: true)
+            throw FieldError(path: codingPath + [key], text: "is missing", code: .missingField)
         }
         return value
     }
@@ -159,7 +160,9 @@ private struct JSONElements: UnkeyedDecodingContainer {
 
     private mutating func next() throws -> JSONReader {
         let path = codingPath + [Place(intValue: currentIndex)]
-        guard !isAtEnd else { throw FieldError(path: path, text: "is missing", isMissing: true) }
+        guard !isAtEnd else {
+            throw FieldError(path: path, text: "is missing", code: .missingField)
+        }
         defer { currentIndex += 1 }
         return JSONReader(value: elements[currentIndex], codingPath: path)
     }

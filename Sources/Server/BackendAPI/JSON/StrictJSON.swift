@@ -6,7 +6,7 @@ import Wire
 struct FieldError: Error {
     let path: [any CodingKey]
     let text: String
-    var isMissing = false
+    var code = Code.malformed
 }
 
 /// JSON read by its schema, not by its good will: an unknown field is an error that names it.
@@ -23,7 +23,7 @@ enum StrictJSON {
         do {
             return try Body(from: JSONReader(value: document, codingPath: []))
         } catch let error as FieldError {
-            throw problem(error.path, error.text, isMissing: error.isMissing)
+            throw problem(error.path, error.text, error.code)
         } catch let error as NumberError {
             throw problem(error.path, "must be a whole number")
         } catch {
@@ -32,7 +32,7 @@ enum StrictJSON {
     }
 
     private static func problem(
-        _ path: [any CodingKey], _ text: String, isMissing: Bool = false
+        _ path: [any CodingKey], _ text: String, _ code: Code = .malformed
     ) -> Problem {
         var place = ""
         for key in path {
@@ -42,9 +42,7 @@ enum StrictJSON {
                 place += place.isEmpty ? key.stringValue : ".\(key.stringValue)"
             }
         }
-        return Problem(
-            isMissing ? .missingField : .malformed,
-            place.isEmpty ? "the body \(text)" : "\(place): \(text)")
+        return Problem(code, place.isEmpty ? "the body \(text)" : "\(place): \(text)")
     }
 }
 
@@ -127,12 +125,17 @@ struct Fields<Key: CodingKey & CaseIterable> {
     }
 
     /// An error that names the field.
-    func refusal(_ key: Key, _ text: String) -> FieldError {
-        FieldError(path: path + [key], text: text)
+    func refusal(_ key: Key, _ text: String, _ code: Code = .malformed) -> FieldError {
+        FieldError(path: path + [key], text: text, code: code)
+    }
+
+    /// An error that names the object itself.
+    func refusal(_ text: String, _ code: Code) -> FieldError {
+        FieldError(path: path, text: text, code: code)
     }
 
     func missing(_ key: Key) -> FieldError {
-        FieldError(path: path + [key], text: "is missing", isMissing: true)
+        FieldError(path: path + [key], text: "is missing", code: .missingField)
     }
 }
 

@@ -22,6 +22,10 @@ enum WebhookRoutes {
             "DELETE", "/webhooks/{webhook}/secrets/second",
             { call, app throws(Problem) in try endRotation(call, app) }
         ),
+        (
+            "DELETE", "/webhooks/{webhook}/secrets/newest",
+            { call, app throws(Problem) in try undoRotation(call, app) }
+        ),
     ]
 
     /// Of the backend API: the app is the key's.
@@ -82,6 +86,10 @@ enum WebhookRoutes {
 
     private static func endRotation(_ call: Call, _ app: AppID) throws(Problem) -> Step {
         commit(.endRotation(try key(call, app)), status: 200)
+    }
+
+    private static func undoRotation(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        commit(.undoRotation(try key(call, app)), status: 200)
     }
 
     private static func commit(

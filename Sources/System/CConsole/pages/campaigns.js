@@ -104,7 +104,7 @@ async function one(target, app, id) {
     if (!isNew) return;
     into(acts, ...(api.mayChange() ? buttons(one) : []));
     into(about,
-      one.reason ? note("warn", `It was held by the server: ${one.reason}`) : "",
+      one.reason ? note("warn", `The server says: ${one.reason}`) : "",
       one.continues_at ? note("warn", "The canary is over; the rest follows ", time(one.continues_at), " unless it is paused.") : "",
       sheet("What it is", facts([
         ["Title", one.push.title], ["Text", one.push.body], ["Languages", one.push.locales.join(", ")],

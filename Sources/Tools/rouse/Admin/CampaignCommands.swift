@@ -50,8 +50,8 @@ extension Rouse {
             notes: """
                 The audience is decided when each push is sent, not now; `rouse campaign count`
                 takes the options that choose it, and --canary, and tells how many devices there
-                would be. Without --canary-wait the campaign waits after its canary share until
-                `rouse campaign resume`.
+                would be. Without --canary-wait, or where nobody of the share got it, the campaign
+                waits after its canary share until `rouse campaign resume`.
                 """),
         command(
             "campaign count", "count the devices a campaign would go to, and send nothing",
@@ -289,10 +289,11 @@ extension Rouse {
         if campaign["reason"] != .null { lines.append("  \(campaign["reason"].words)") }
         if campaign["state"] == .text("review") {
             let until = campaign["continues_at"].words
-            lines.append(
-                until.isEmpty
-                    ? "  its canary share has it: look, then resume or cancel it"
-                    : "  it goes on by itself at \(until) if few are rejected")
+            if !until.isEmpty {
+                lines.append("  it goes on by itself at \(until) if few are rejected")
+            } else if campaign["reason"] == .null {
+                lines.append("  its canary share has it: look, then resume or cancel it")
+            }
         }
         for field in ["start", "local_start", "started_at", "finished_at", "rate", "audience"]
         where campaign[field] != .null {
