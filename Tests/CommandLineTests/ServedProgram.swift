@@ -24,10 +24,12 @@ final class ServedProgram {
 
         """
 
-    init(_ settings: String = "") throws {
+    /// - Parameter prepare: Changes what is there before the start.
+    init(_ settings: String = "", _ prepare: (Program) throws -> Void = { _ in }) throws {
         program = try Program()
         _ = try program.rouse("dev", "certificates", "tls")
         try write(settings)
+        try prepare(program)
         process.executableURL = URL(fileURLWithPath: Program.path)
         process.arguments = ["serve", "--config", "rouse.conf", "--json", "--with-parent"]
         process.currentDirectoryURL = program.folder

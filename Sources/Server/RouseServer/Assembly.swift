@@ -87,6 +87,12 @@ extension Server {
             let mode = String(status.st_mode & 0o7777, radix: 8)
             warnings.append("tls.key_file: \(path) can be read by others (mode \(mode))")
         }
+        let wall = SystemClock.wallMilliseconds()
+        if let end = try? certificate(configuration).end, end.isNear(wall) {
+            warnings.append(
+                "tls.certificate_file: the certificate ends in \(end.leftText(wall)), at "
+                    + "\(end.text); renew it")
+        }
         return warnings
     }
 
