@@ -24,8 +24,13 @@ final class ServedProgram {
 
         """
 
-    /// - Parameter prepare: Changes what is there before the start.
-    init(_ settings: String = "", _ prepare: (Program) throws -> Void = { _ in }) throws {
+    /// - Parameters:
+    ///   - prepare: Changes what is there before the start.
+    ///   - begun: Told the process's number before it serves.
+    init(
+        _ settings: String = "", _ prepare: (Program) throws -> Void = { _ in },
+        begun: (Int32) throws -> Void = { _ in }
+    ) throws {
         program = try Program()
         _ = try program.rouse("dev", "certificates", "tls")
         try write(settings)
@@ -43,6 +48,7 @@ final class ServedProgram {
         process.standardError = try FileHandle(
             forWritingTo: URL(fileURLWithPath: program.path("server.log")))
         try process.run()
+        try begun(process.processIdentifier)
         let line = output.fileHandleForReading.availableData
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase

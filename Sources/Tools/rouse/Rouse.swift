@@ -1,4 +1,5 @@
 import APNsSimulator
+import EventLoop
 import FoundationEssentials
 import Glibc
 import RouseServer
@@ -59,6 +60,8 @@ enum Rouse {
         // that cannot be told to end would be the result.
         var none = sigset_t()
         sigemptyset(&none)
+        // Whoever sends it to a server that still starts does not want to end it.
+        if CommandLine.arguments.dropFirst().first == "serve" { Signals.holdHangUps() }
         pthread_sigmask(SIG_SETMASK, &none, nil)
         exit(run(Array(CommandLine.arguments.dropFirst())))
     }

@@ -33,7 +33,8 @@ extension Rouse {
                     none is left or after timers.drain seconds; a second SIGTERM ends at once.
                     SIGHUP reads the settings and the certificate files again: limits.*, tls.*,
                     log.* and timers.drain are in force then, and the log names what needs a
-                    restart. A mistake changes nothing. Certificate files that were renewed are in
+                    restart. A mistake changes nothing. During the start SIGHUP waits for its end;
+                    SIGUSR1 and SIGUSR2 do nothing. Certificate files that were renewed are in
                     force within seconds also without it. The log goes to standard error.
                     A supervisor that speaks systemd's protocol is told READY=1, STOPPING=1 and, as
                     long as every loop moves, WATCHDOG=1; a socket it passes (LISTEN_FDS) takes the
@@ -110,6 +111,7 @@ extension Rouse {
             try Signals.watch(.interrupt, on: loop, end),
             try Signals.watch(.hangUp, on: loop) { server.reload(read) },
         ]
+        if Signals.takeHeldHangUp() { server.reload(read) }
         let parent = withParent ? ParentWatch(loop: loop) { loop.stop() } : nil
         let addresses = server.addresses
         if json {
