@@ -238,6 +238,9 @@ public final class Server: Sendable {
                 LogField("connections_max", settings.connectionsMax),
                 LogField("descriptors", descriptors), LogField("boot", boot),
             ])
+        if let few = Self.fewDescriptors(configuration, descriptors) {
+            log.warning("server.few_descriptors", [LogField("advice", few)])
+        }
         certificates.remind(configuration)
     }
 
