@@ -56,4 +56,50 @@ import Testing
             program, descriptors: 400, "--check-config", "--set", "limits.connections=100")
         #expect(meant.status == 0 && !meant.errors.contains("descriptor"), "\(meant.errors)")
     }
+
+    @Test(
+        "an address that is none is told before a start",
+        arguments: [
+            ("listen.host=localhost", "listen.host: `localhost` is not a numeric address"),
+            ("listen.host=[::1]", "listen.host: `[::1]` is not a numeric address"),
+            ("listen.host=nonsense.example", "listen.host: `nonsense.example` is not a numeric"),
+            ("listen.host=", "listen.host: `` is not a numeric address"),
+            ("api.host=", "api.host: `` is neither a numeric address"),
+            ("api.host=[::1]", "api.host: `[::1]` is neither a numeric address"),
+            ("api.port=9000", "api.port: 9000 is listen.port, too"),
+            ("console.port=9000", "console.port: 9000 is listen.port, too"),
+            ("node.agent_port=9000", "node.agent_port: 9000 is listen.port, too"),
+            ("node.name=\u{1B}[31mred", "node.name must be at most 128 bytes, all of them visible"),
+            (
+                "node.name=\(String(repeating: "n", count: 3_000))",
+                "node.name must be at most 128 bytes, all of them visible"
+            ),
+        ])
+    func addresses(_ setting: String, _ told: String) throws {
+        let program = try prepared()
+        try program.write(
+            ServedProgram.base.replacingOccurrences(
+                of: "listen.port = 0", with: "listen.port = 9000"), "rouse.conf")
+        let place = "--set \(setting.prefix { $0 != "=" }): "
+        for words in [["--check-config"], ["--with-parent"]] {
+            let outcome = try program.rouse(
+                ["serve", "--config", "rouse.conf", "--set", setting] + words)
+            #expect(outcome.status == 78, "\(words): \(outcome.all)")
+            #expect(outcome.errors.contains(place + told), "\(outcome.errors)")
+            #expect(!outcome.errors.contains("\u{1B}") && outcome.errors.utf8.count < 800)
+        }
+    }
+
+    @Test(
+        "what can be served is sound",
+        arguments: [
+            "listen.host=::", "listen.host=::1", "listen.host=fe80::1%lo", "api.host=localhost",
+            "api.host=::", "api.port=0", "node.name=Büro 7", "node.name=",
+            "node.name=\(String(repeating: "n", count: 128))",
+        ])
+    func sound(_ setting: String) throws {
+        let outcome = try prepared().rouse(
+            "serve", "--config", "rouse.conf", "--set", setting, "--check-config")
+        #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome.all)")
+    }
 }

@@ -58,6 +58,14 @@ extension Server {
         look("limits.connections") {
             _ = try connectionsMax(configuration, Descriptors.raiseLimit())
         }
+        look("listen.host") { try checkListenHost(configuration) }
+        look("api.host") { try checkNamedHost("api.host", configuration.apiHost) }
+        look("console.host") {
+            if configuration.consolePort != nil {
+                try checkNamedHost("console.host", configuration.consoleHost)
+            }
+        }
+        problems += meetingDoors(configuration)
         look("listen.plain_host", "listen.plain_port") { _ = try plainListener(configuration) }
         look("node.agent_host", "node.agent_port") {
             if configuration.agentPort != nil {
