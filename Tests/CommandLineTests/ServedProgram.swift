@@ -24,12 +24,17 @@ final class ServedProgram {
 
         """
 
-    /// - Parameter prepare: puts what the server is to find into the folder.
-    init(_ settings: String = "", prepare: (Program) throws -> Void = { _ in }) throws {
+    /// - Parameters:
+    ///   - prepare: changes what is there before the start.
+    ///   - begun: told the process's number before it serves.
+    init(
+        _ settings: String = "", prepare: (Program) throws -> Void = { _ in },
+        begun: (Int32) throws -> Void = { _ in }
+    ) throws {
         program = try Program()
-        try prepare(program)
         _ = try program.rouse("dev", "certificates", "tls")
         try write(settings)
+        try prepare(program)
         process.executableURL = URL(fileURLWithPath: Program.path)
         process.arguments = ["serve", "--config", "rouse.conf", "--json", "--with-parent"]
         process.currentDirectoryURL = program.folder
@@ -43,6 +48,7 @@ final class ServedProgram {
         process.standardError = try FileHandle(
             forWritingTo: URL(fileURLWithPath: program.path("server.log")))
         try process.run()
+        try begun(process.processIdentifier)
         let line = output.fileHandleForReading.availableData
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase

@@ -138,4 +138,27 @@ import Testing
             #expect(Server.warnings(configuration).count == count)
         }
     }
+
+    @Test(
+        "ports meet at one address, and at one that is a part of the other",
+        arguments: [
+            ("listen.port = 1\napi.port = 1", ["api.port"]),
+            ("listen.port = 1\napi.port = 2", []),
+            ("listen.port = 0\napi.port = 0", []),
+            ("listen.port = 1\nlisten.host = 10.0.0.1\napi.port = 1", []),
+            ("listen.port = 1\nlisten.host = 0.0.0.0\napi.port = 1", ["api.port"]),
+            ("listen.port = 1\nlisten.host = 0.0.0.0\napi.host = ::1\napi.port = 1", []),
+            ("listen.port = 1\nlisten.host = ::\napi.port = 1", ["api.port"]),
+            ("listen.port = 1\napi.host = ::\napi.port = 1", ["api.port"]),
+            ("listen.port = 1\napi.host = localhost\napi.port = 1", ["api.port"]),
+            ("listen.port = 1\nlisten.plain_port = 1", ["listen.plain_port"]),
+            (
+                "listen.port = 1\napi.port = 2\nconsole.port = 2\nnode.agent_port = 1",
+                ["console.port", "node.agent_port"]
+            ),
+        ])
+    func meeting(_ text: String, _ keys: [String]) throws {
+        let configuration = try Configuration(text: text, name: "rouse.conf", environment: [:])
+        #expect(Server.meetingDoors(configuration).map { $0.keys[0] } == keys)
+    }
 }

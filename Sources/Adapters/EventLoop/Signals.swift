@@ -1,5 +1,6 @@
 import CUV
 import Glibc
+import Synchronization
 
 /// Signals of the process.
 public enum Signals {
@@ -23,6 +24,22 @@ public enum Signals {
     public static func ignoreFailedWrites() {
         _ = signal(SIGPIPE, SIG_IGN)
         _ = signal(SIGXFSZ, SIG_IGN)
+    }
+
+    /// Makes SIGHUP wait for `takeHeldHangUp` instead of ending the process, and SIGUSR1 and
+    /// SIGUSR2, which nobody watches, mean nothing. For a server that is told to read its settings
+    /// again while it still starts; the first watch of SIGHUP takes its place.
+    public static func holdHangUps() {
+        // Made before the handler needs it: what makes it may take a lock.
+        hangUpCame.store(false, ordering: .relaxed)
+        _ = signal(SIGHUP) { _ in hangUpCame.store(true, ordering: .relaxed) }
+        _ = signal(SIGUSR1, SIG_IGN)
+        _ = signal(SIGUSR2, SIG_IGN)
+    }
+
+    /// Whether SIGHUP came while it was held; it counts as taken then.
+    public static func takeHeldHangUp() -> Bool {
+        hangUpCame.exchange(false, ordering: .relaxed)
     }
 
     /// Calls `handler` on the loop for each arrival (several quick ones may become one). While
@@ -54,6 +71,8 @@ public final class SignalWatch: LoopHandle {
 
     fileprivate func didArrive() { handler?() }
 }
+
+private let hangUpCame = Atomic(false)
 
 private func signalDidArrive(_ signal: UnsafeMutablePointer<uv_signal_t>?, _ number: Int32) {
     owner(signal?.pointee.data, SignalWatch.self).didArrive()

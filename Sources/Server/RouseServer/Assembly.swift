@@ -103,6 +103,15 @@ extension Server {
             let mode = String(status.st_mode & 0o7777, radix: 8)
             warnings.append("tls.key_file: \(path) can be read by others (mode \(mode))")
         }
+        if let few = fewDescriptors(configuration, Descriptors.raiseLimit()) {
+            warnings.append("limits.connections: \(few)")
+        }
+        let wall = SystemClock.wallMilliseconds()
+        if let end = try? certificate(configuration).end, end.isNear(wall) {
+            warnings.append(
+                "tls.certificate_file: the certificate ends in \(end.leftText(wall)), at "
+                    + "\(end.text); renew it")
+        }
         return warnings
     }
 
@@ -178,17 +187,38 @@ extension Server {
     /// Descriptors kept for the store, the API, pushes and a look around when devices are many.
     static let descriptorReserve = 256
 
+    /// With fewer there would be no room for as many devices as would be worth a server.
+    static let descriptorsLeast = descriptorReserve + 64
+
+    /// A server that has room for fewer devices, though nobody asked for that, says so.
+    static let connectionsFew = 1_000
+
     /// How many devices a server with these settings takes.
     static func connectionsLimit(_ configuration: Configuration, _ descriptors: Int) -> Int {
         configuration.connectionsMax > 0
             ? configuration.connectionsMax : max(1, descriptors - descriptorReserve)
     }
 
+    /// What is said where the descriptors leave room for few devices; `nil`: they do not.
+    static func fewDescriptors(_ configuration: Configuration, _ descriptors: Int) -> String? {
+        let limit = connectionsLimit(configuration, descriptors)
+        guard configuration.connectionsMax == 0, limit < connectionsFew else { return nil }
+        return "the descriptor limit \(descriptors) leaves room for \(limit) devices; raise the "
+            + "hard limit (ulimit -Hn, LimitNOFILE= of systemd), or say with limits.connections "
+            + "that so few are meant"
+    }
+
     /// The same, where the descriptors suffice for it.
     static func connectionsMax(
         _ configuration: Configuration, _ descriptors: Int
     ) throws -> Int {
-        let room = max(1, descriptors - descriptorReserve)
+        guard descriptors >= descriptorsLeast else {
+            throw ServerError(
+                "limits.connections: the descriptor limit is \(descriptors), and a server needs "
+                    + "\(descriptorsLeast) at least; raise the hard limit (ulimit -Hn, LimitNOFILE= "
+                    + "of systemd)")
+        }
+        let room = descriptors - descriptorReserve
         let limit = connectionsLimit(configuration, descriptors)
         guard limit <= room else {
             throw ServerError(

@@ -85,6 +85,9 @@ public struct Configuration: Equatable, Sendable {
     /// The folder of the file, where its relative paths start: empty, or with a slash at its end.
     public var folder = ""
 
+    /// Names of hosts have at most 64 on Linux.
+    static let nodeNameBytesMax = 128
+
     public init() {}
 
     /// The admin socket's path in force.
@@ -112,7 +115,7 @@ public struct Configuration: Equatable, Sendable {
 
     /// Every setting there is; `rouse serve --help` and the example file are made from this.
     static let fields: [Field] = [
-        text("listen.host", "address devices connect to", \.listenHost),
+        text("listen.host", "address devices connect to, in numbers", \.listenHost),
         port("listen.port", "port devices connect to; 0: a free one", \.listenPort),
         text(
             "listen.plain_host",
@@ -168,7 +171,15 @@ public struct Configuration: Equatable, Sendable {
             "store.lanes", "transactions that a node on PostgreSQL has open, besides its duties'",
             \.storeLanes, 1...8),
         path("admin.socket", "socket of `rouse app`; empty: beside the store", \.adminSocket),
-        text("node.name", "this server's name; empty: the host's", \.nodeName),
+        Field(
+            key: "node.name", help: "this server's name, at most 128 bytes; empty: the host's",
+            read: { configuration, value in
+                guard value.isNodeName else {
+                    return "must be at most \(nodeNameBytesMax) bytes, all of them visible"
+                }
+                configuration.nodeName = value
+                return nil
+            }, show: { $0.nodeName }),
         text(
             "node.agent_host",
             "address of the agent that balancers ask; loopback or a private network",

@@ -90,7 +90,7 @@ public struct ConfigurationReading: Sendable {
         }
         if let problem = field.read(&configuration, value) {
             wrongKeys.append(setting.key)
-            note(setting, "\(setting.key) \(problem), not `\(setting.value)`")
+            note(setting, "\(setting.key) \(problem), not `\(setting.value.legible)`")
         }
     }
 

@@ -31,7 +31,7 @@ public final class Server: Sendable {
     public let addresses: Addresses
     private let current: CurrentConfiguration
     private let descriptors: Int
-    private let log: Log
+    let log: Log
     private let store: StoreService
     /// What other nodes of the store are told; `nil`: there are none.
     private let hints: NodeHints?
@@ -42,6 +42,7 @@ public final class Server: Sendable {
     private let isDraining: Flag
     /// What operators want of this node; on a file nothing.
     private let desk: NodeDesk
+    let certificates: CertificateKeeper
 
     /// Starts everything; when this returns, devices and backends are served.
     ///
@@ -71,8 +72,10 @@ public final class Server: Sendable {
         }
         let descriptors = Descriptors.raiseLimit()
         self.descriptors = descriptors
-        let tls = try Self.material(configuration)
+        let marks = CertificateKeeper.marks(configuration)
+        let certificate = try Self.certificate(configuration)
         let metrics = Metrics(appsMax: configuration.metricsApps)
+        certificates = CertificateKeeper(certificate, marks, log: log, metrics: metrics)
         let boot = Self.drawnBoot()
         let doorbell = SyncService.Doorbell()
         let pushes = PushGateway.Doorbell()
@@ -154,7 +157,8 @@ public final class Server: Sendable {
         if let hints { settings.tellNodes = { hints.signal($0) } }
         do {
             sync = try SyncService.start(
-                settings, tls: tls, store: store, doorbell: doorbell, log: log, metrics: metrics)
+                settings, tls: certificate.material, store: store, doorbell: doorbell, log: log,
+                metrics: metrics)
         } catch {
             store.stop()
             // Which of the two was not to be had, the error does not say.
@@ -234,7 +238,14 @@ public final class Server: Sendable {
                 LogField("connections_max", settings.connectionsMax),
                 LogField("descriptors", descriptors), LogField("boot", boot),
             ])
+        if let few = Self.fewDescriptors(configuration, descriptors) {
+            log.warning("server.few_descriptors", [LogField("advice", few)])
+        }
+        certificates.remind(configuration)
     }
+
+    /// In force now.
+    var configuration: Configuration { current.value }
 
     static func nodeName(_ configuration: Configuration) -> String {
         configuration.nodeName.isEmpty
@@ -260,11 +271,18 @@ public final class Server: Sendable {
         }
     }
 
+    /// New connections get this certificate from now on.
+    func use(_ certificate: ServerCertificate, _ marks: [FileMark?]) throws {
+        try sync.reload(certificate.material)
+        certificates.took(certificate, marks)
+    }
+
     private func apply(_ wanted: Configuration) throws {
         let before = current.value
         let change = ConfigurationChange(from: before, to: wanted)
         let now = change.live
-        try sync.reload(try Self.material(now))
+        let marks = CertificateKeeper.marks(now)
+        try use(try Self.certificate(now), marks)
         sync.change(
             SyncLimits(
                 connectionsMax: try Self.connectionsMax(now, descriptors),
@@ -282,6 +300,7 @@ public final class Server: Sendable {
                 LogField("changed", change.applied.joined(separator: ", ")),
                 LogField("certificates", "read again"),
             ])
+        certificates.remind(now)
         if !change.waiting.isEmpty {
             log.warning(
                 "settings.restart_needed",

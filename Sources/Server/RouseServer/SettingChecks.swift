@@ -15,18 +15,19 @@ public struct SettingProblem: Equatable, Sendable {
 // What is looked at before a start: files, certificate, limits.
 extension Server {
     /// Certificate and key, as the files are now.
-    static func material(_ configuration: Configuration) throws -> TLSMaterial {
+    static func certificate(_ configuration: Configuration) throws -> ServerCertificate {
         let material = TLSMaterial(
             certificateChain: try contents(configuration.certificateFile, "tls.certificate_file"),
             privateKey: try contents(configuration.privateKeyFile, "tls.key_file"))
         do {
-            _ = try TLSContext.server(
+            let context = try TLSContext.server(
                 certificateChain: material.certificateChain, privateKey: material.privateKey,
                 protocols: ["rouse/1"])
+            return ServerCertificate(
+                material: material, end: CertificateEnd(at: context.notAfter ?? 0))
         } catch {
             throw ServerError("tls.certificate_file, tls.key_file: \(error)")
         }
-        return material
     }
 
     private static func contents(_ path: String, _ key: String) throws -> [UInt8] {
@@ -52,11 +53,19 @@ extension Server {
         }
         look("tls.key_file") { _ = try contents(configuration.privateKeyFile, "tls.key_file") }
         if problems.isEmpty {
-            look("tls.certificate_file", "tls.key_file") { _ = try material(configuration) }
+            look("tls.certificate_file", "tls.key_file") { _ = try certificate(configuration) }
         }
         look("limits.connections") {
             _ = try connectionsMax(configuration, Descriptors.raiseLimit())
         }
+        look("listen.host") { try checkListenHost(configuration) }
+        look("api.host") { try checkNamedHost("api.host", configuration.apiHost) }
+        look("console.host") {
+            if configuration.consolePort != nil {
+                try checkNamedHost("console.host", configuration.consoleHost)
+            }
+        }
+        problems += meetingDoors(configuration)
         look("listen.plain_host", "listen.plain_port") { _ = try plainListener(configuration) }
         look("node.agent_host", "node.agent_port") {
             if configuration.agentPort != nil {

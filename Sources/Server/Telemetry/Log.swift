@@ -144,7 +144,7 @@ public final class Log: Sendable {
 
     /// Whether a terminal or an editor would obey it instead of showing it: controls (C0, DEL, C1),
     /// line and paragraph separators, and what is invisible or turns the direction of the text.
-    static func isUnseen(_ scalar: Unicode.Scalar) -> Bool {
+    public static func isUnseen(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .unassigned, .privateUse:
             true

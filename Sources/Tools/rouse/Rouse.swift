@@ -1,3 +1,4 @@
+import EventLoop
 import FoundationEssentials
 import Glibc
 import RouseServer
@@ -58,6 +59,8 @@ enum Rouse {
         // that cannot be told to end would be the result.
         var none = sigset_t()
         sigemptyset(&none)
+        // Whoever sends it to a server that still starts does not want to end it.
+        if CommandLine.arguments.dropFirst().first == "serve" { Signals.holdHangUps() }
         pthread_sigmask(SIG_SETMASK, &none, nil)
         exit(run(Array(CommandLine.arguments.dropFirst())))
     }

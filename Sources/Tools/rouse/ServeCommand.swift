@@ -33,7 +33,9 @@ extension Rouse {
                     none is left or after timers.drain seconds; a second SIGTERM ends at once.
                     SIGHUP reads the settings and the certificate files again: limits.*, tls.*,
                     log.* and timers.drain are in force then, and the log names what needs a
-                    restart. A mistake changes nothing. The log goes to standard error.
+                    restart. A mistake changes nothing. During the start SIGHUP waits for its end;
+                    SIGUSR1 and SIGUSR2 do nothing. Certificate files that were renewed are in
+                    force within seconds also without it. The log goes to standard error.
                     A supervisor that speaks systemd's protocol is told READY=1, STOPPING=1 and, as
                     long as every loop moves, WATCHDOG=1; a socket it passes (LISTEN_FDS) takes the
                     place of listen.host and listen.port.
@@ -104,6 +106,7 @@ extension Rouse {
             try Signals.watch(.interrupt, on: loop, end),
             try Signals.watch(.hangUp, on: loop) { server.reload(read) },
         ]
+        if Signals.takeHeldHangUp() { server.reload(read) }
         let parent = withParent ? ParentWatch(loop: loop) { loop.stop() } : nil
         let addresses = server.addresses
         if json {
@@ -130,10 +133,14 @@ extension Rouse {
             watchdog.start(
                 afterMilliseconds: 0, repeatingMilliseconds: max(wanted / 2, 1))
         }
+        let certificates = loop.timer { server.lookAtCertificate() }
+        certificates.start(
+            afterMilliseconds: Server.certificateInterval,
+            repeatingMilliseconds: Server.certificateInterval)
         supervisor.tell("READY=1")
         loop.run()
         server.stop()
-        withExtendedLifetime((watches, parent, watchdog)) { loop.close() }
+        withExtendedLifetime((watches, parent, watchdog, certificates)) { loop.close() }
         return ExitStatus.success
     }
 }
