@@ -485,4 +485,13 @@ import Wake
         #expect(lines == ["2 not sent"])
         #expect(stage.answer(1) == ["1 taken", "close 1"])
     }
+
+    @Test("a changed credential is told with the host that it has now, a removed one with its last")
+    func changedHost() {
+        var stage = Stage()
+        _ = stage.use(["chat"], host: "one.example")
+        _ = stage.use(["chat"], host: "two.example")
+        _ = stage.use([])
+        #expect(stage.changedAt == ["one.example", "two.example", "two.example"])
+    }
 }

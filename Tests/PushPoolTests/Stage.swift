@@ -12,6 +12,8 @@ struct Stage {
     private(set) var now: UInt64 = 10_000_000
     /// What people were told.
     private(set) var told: [String] = []
+    /// Hosts that were named when a credential was changed or removed.
+    private(set) var changedAt: [String] = []
     /// The store takes no answers.
     var storeFails = false
     /// Another number after each change of what may be claimed.
@@ -45,8 +47,9 @@ struct Stage {
 
     // MARK: - The store
 
-    mutating func use(_ names: [String]) -> [String] {
+    mutating func use(_ names: [String], host: String = "push.example") -> [String] {
         records = names.map { Self.credential($0) }
+        for index in records.indices { records[index].host = host }
         return handle(.credentials(records))
     }
 
@@ -179,7 +182,8 @@ struct Stage {
         case .close(let id, let saysGoodbye):
             return "close \(id.number)\(saysGoodbye ? "" : " at once")"
         case .wait: return nil
-        case .tell(_, let report):
+        case .tell(let place, let report):
+            if case .credential(.changed) = report { changedAt.append(place.host) }
             if let line = read(report) { told.append(line) }
             return nil
         case .ended(let left): return "ended, \(left) left"

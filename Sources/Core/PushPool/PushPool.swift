@@ -195,8 +195,9 @@ public struct PushPool: Sendable {
         blocked = blocked.filter { current[$0.credential] != nil }
         var moved: [HeldPush] = []
         for (key, serial) in before.sorted(by: { $0.key < $1.key }) {
-            guard let place = pools[serial]?.place() else { continue }
+            guard let last = pools[serial]?.place() else { continue }
             moved += pools[serial]?.retire(&turn) ?? []
+            let place = current[key].flatMap { pools[$0]?.place() } ?? last
             turn.tell(place, .credential(.changed(isRemoved: current[key] == nil)))
             settle(serial, &turn)
         }

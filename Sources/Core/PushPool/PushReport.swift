@@ -21,6 +21,7 @@ public enum PushReport: Equatable, Sendable {
 
 /// How it goes with a credential.
 public enum CredentialReport: Equatable, Sendable {
+    /// Told with the place that it has from now on, or had last.
     case changed(isRemoved: Bool)
     /// Nothing is sent for so long; `nil`: until it is changed.
     case paused(reason: String, Milliseconds?)
