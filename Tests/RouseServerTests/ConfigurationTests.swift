@@ -41,6 +41,17 @@ import Testing
         #expect(try read(configuration.text) == configuration)
     }
 
+    @Test("a variable is like a setting by what follows ROUSE_")
+    func likeVariables() {
+        for (name, meant) in [("ROUSE_FOO", nil), ("ROUSE_LOPS", "ROUSE_LOOPS")] {
+            #expect(
+                throws: ConfigurationError(
+                    "environment: \(name) names no setting"
+                        + (meant.map { "; did you mean \($0)?" } ?? ""))
+            ) { try read("", [name: "1"]) }
+        }
+    }
+
     @Test("the environment stands over the file")
     func environment() throws {
         let configuration = try read(

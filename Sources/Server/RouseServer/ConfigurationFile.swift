@@ -141,14 +141,17 @@ struct ConfigurationFile: Equatable, Sendable {
     /// a failpoint.
     mutating func override(with environment: [String: String], keys: [String]) {
         for (variable, value) in environment.sorted(by: { $0.key < $1.key })
-        where variable.hasPrefix("ROUSE_") {
+        where variable.hasPrefix(Self.variablePrefix) {
             if Failpoint.areBuiltIn, variable == Failpoint.variable { continue }
             guard let key = keys.first(where: { Self.variable(for: $0) == variable }) else {
-                let known = keys.map { Self.variable(for: $0) }
-                let meant = Spelling.nearest(variable, among: known)
+                // What all of them begin with makes none like another.
+                let prefix = Self.variablePrefix
+                let meant = Spelling.nearest(
+                    String(variable.dropFirst(prefix.count)),
+                    among: keys.map { String(Self.variable(for: $0).dropFirst(prefix.count)) })
                 let text =
                     "environment: \(variable) names no setting"
-                    + (meant.map { "; did you mean \($0)?" } ?? "")
+                    + (meant.map { "; did you mean \(prefix)\($0)?" } ?? "")
                 problems.append(Problem(order: .max, text: text))
                 continue
             }
@@ -158,7 +161,9 @@ struct ConfigurationFile: Equatable, Sendable {
         }
     }
 
+    private static let variablePrefix = "ROUSE_"
+
     static func variable(for key: String) -> String {
-        "ROUSE_" + key.uppercased().map { $0 == "." ? "_" : String($0) }.joined()
+        variablePrefix + key.uppercased().map { $0 == "." ? "_" : String($0) }.joined()
     }
 }
