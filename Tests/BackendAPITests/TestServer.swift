@@ -36,13 +36,14 @@ final class TestServer {
     ///   - wakes: rows the store begins with.
     ///   - hold: called on the thread of the backend API for each `/readyz`.
     ///   - load: what the agent is told; `nil`: there is no agent.
+    ///   - about: what operators are told of the process.
     ///   - examine: the doctor of push credentials; `nil`: nobody is there to look at them.
     ///   - log: where its log goes, at the level debug; -1: nowhere.
     init(
         duties: [StoreDuty] = [], wakes: [WakeHistoryRecord] = [], log: Int32 = -1,
         hasAdminSocket: Bool = true, hasConsole: Bool = false, appRequests: RateLimit = .none,
         appCallsMax: Int? = nil, appAnswerBytesMax: Int? = nil,
-        load: (@Sendable () -> NodeLoad)? = nil,
+        load: (@Sendable () -> NodeLoad)? = nil, about: ServerFacts = ServerFacts(),
         holding hold: (@Sendable () -> Void)? = nil,
         examining examine: CredentialExamination? = nil
     ) throws {
@@ -73,7 +74,7 @@ final class TestServer {
             notReady: { [reasons] in
                 hold?()
                 return reasons.all
-            }, examine: examine, metrics: Metrics(),
+            }, about: about, examine: examine, metrics: Metrics(),
             log: logger)
     }
 

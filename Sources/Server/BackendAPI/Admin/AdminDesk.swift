@@ -1,5 +1,6 @@
 import EventLoop
 import HTTP1
+import Model
 public import StoreService
 import Telemetry
 import Wire
@@ -18,7 +19,10 @@ public final class AdminDesk: Sendable {
     /// Starts a thread of its own.
     public init(store: StoreService) throws {
         let surroundings = Surroundings(
-            apps: store.apps, health: store.health, metrics: Metrics(), notReady: { [] })
+            apps: store.apps, health: store.health, metrics: Metrics(), notReady: { [] },
+            about: ServerFacts(
+                isShared: store.isShared,
+                startedAt: Timestamp(milliseconds: SystemClock.wallMilliseconds())))
         let instruments = Instruments(Metrics(), Log(level: .error))
         (thread, requests) = try LoopThread.startReturning(name: "admin") { loop in
             let desk = CallDesk(

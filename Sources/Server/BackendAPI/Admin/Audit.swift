@@ -76,26 +76,31 @@ extension Call {
     /// By what it looks like: it may stand where nobody expects it, in a body that is refused.
     private static func isSecret(text: String) -> Bool {
         text.contains("-----") || ["whs_", "rk_", "rct_"].contains { text.hasPrefix($0) }
-            || longestRun(of: text) >= keyRun
+            || holdsKey(text)
     }
 
-    /// No name, topic or address has so many letters and digits in a row; each line of a key that
-    /// was taken apart has.
+    /// No topic or address has so many letters and digits in a row; each line of a key that was
+    /// taken apart has.
     private static let keyRun = 40
 
-    /// The longest run of what base64 is written in.
-    private static func longestRun(of text: String) -> Int {
-        var (run, longest) = (0, 0)
+    /// Whether it has a long run of what base64 or hexadecimal digits are written in. One that is
+    /// of small letters alone, or of capitals, is a name: 30 bytes by chance make no such line.
+    private static func holdsKey(_ text: String) -> Bool {
+        var (run, hasSmall, hasCapital, hasOther) = (0, false, false, false)
         for byte in text.utf8 {
             switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
-                run += 1
-            default: run = 0
+            case UInt8(ascii: "a")...UInt8(ascii: "z"): hasSmall = true
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"): hasCapital = true
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
+                hasOther = true
+            default:
+                (run, hasSmall, hasCapital, hasOther) = (0, false, false, false)
+                continue
             }
-            longest = max(longest, run)
+            run += 1
+            if run >= keyRun, hasOther || (hasSmall && hasCapital) { return true }
         }
-        return longest
+        return false
     }
 
     private static func shown(_ text: String, _ place: String) -> String {

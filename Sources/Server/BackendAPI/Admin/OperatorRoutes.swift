@@ -24,6 +24,17 @@ public struct ServerFacts: Sendable {
         self.isShared = isShared
         self.startedAt = startedAt
     }
+
+    /// No change takes longer, the doctor's look at push credentials among them.
+    private static let underWayMax: Milliseconds = 10 * 60_000
+
+    /// Whether nobody will tell what came of a change: its server ended meanwhile. Of a file that
+    /// is so of all that is older than the process; of a database another node may have it.
+    func hasLost(_ change: AuditRecord, now: Timestamp) -> Bool {
+        guard change.status == 0 else { return false }
+        if !isShared, let startedAt, change.at < startedAt { return true }
+        return now > change.at + Self.underWayMax
+    }
 }
 
 /// What an examination of a push credential found.
@@ -138,7 +149,9 @@ enum OperatorRoutes {
                 throw .unexpected(reading)
             }
             let body = AuditListBody(
-                changes: rows.map { AuditBody($0) },
+                changes: rows.map {
+                    AuditBody($0, isLost: call.surroundings.about.hasLost($0, now: call.now))
+                },
                 next: next.map { PageCursor(.audit, of: address, position: $0).text })
             return .answer(.json(200, body))
         }
@@ -217,10 +230,12 @@ struct AuditBody: Encodable {
     let address: String?
     let action: String
     let detail: String?
-    /// Left out while it is under way, and for ever if the server ended meanwhile.
+    /// Left out while it is under way, and where nobody knows what came of it.
     let status: UInt64?
+    /// Nobody will tell any more what came of it; left out otherwise.
+    let lost: Bool?
 
-    init(_ record: AuditRecord) {
+    init(_ record: AuditRecord, isLost: Bool) {
         number = record.number
         at = record.at.text
         actor = record.actor
@@ -228,6 +243,7 @@ struct AuditBody: Encodable {
         action = record.action
         detail = record.detail.isEmpty ? nil : record.detail
         status = record.status == 0 ? nil : record.status
+        lost = isLost ? true : nil
     }
 }
 

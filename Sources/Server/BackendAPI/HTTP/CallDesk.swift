@@ -28,6 +28,7 @@ final class CallDesk: Desk {
     /// Who asks where nobody is named, for the audit log; `nil`: changes are not written down.
     private let operatorName: String?
     private let worker: DeskWorker
+    private let debts: AuditDebts
     private var loads: [AppID: Load] = [:]
     private var rates = RateTable<AppID>(holdersMax: 4_096)
     private var client: StoreClient?
@@ -70,8 +71,8 @@ final class CallDesk: Desk {
             case read((StoreReading) throws(Problem) -> Step)
             /// The change is written down: it may begin.
             case noted(Call, @Sendable (Call) throws(Problem) -> Step)
-            /// What came of it is written down, too.
-            case settled(HTTPResponse)
+            /// What came of it is written down, too, in the row of this number.
+            case settled(HTTPResponse, UInt64)
         }
 
         let ticket: Ticket
@@ -92,6 +93,7 @@ final class CallDesk: Desk {
         self.appAnswerBytesMax = appAnswerBytesMax
         self.operatorName = operatorName
         worker = DeskWorker(loop: loop)
+        debts = AuditDebts(loop: loop, store: store)
         log = instruments.log
         requests = instruments.requests
         durations = instruments.durations
@@ -105,6 +107,7 @@ final class CallDesk: Desk {
         client = nil
         turns?.close()
         worker.close()
+        debts.close()
     }
 
     /// Answers through `respond`, once, now or later on this loop.
@@ -271,8 +274,10 @@ final class CallDesk: Desk {
                 }
                 ticket.audit = number
                 perform(try handler(call), ticket)
-            // The change stands whether or not this was written.
-            case (.settled(let response), _): finish(ticket, response)
+            case (.settled(let response, let number), let result):
+                // What came of the change stands whether or not this was written.
+                if case .failed = result { debts.add(number, status: UInt64(response.status)) }
+                finish(ticket, response)
             default: perform(try next(reply.result, waited), ticket)
             }
         } catch {
@@ -313,7 +318,8 @@ final class CallDesk: Desk {
             ticket.audit = nil
             let status = UInt64(response.status)
             return ask(
-                .administer(.settleAudit(number, status: status)), .settled(response), ticket)
+                .administer(.settleAudit(number, status: status)), .settled(response, number),
+                ticket)
         }
         openCalls -= 1
         let bytes = response.body.count

@@ -24,7 +24,7 @@ export async function show(target) {
       { name: "Who", of: (one) => [h("span", { class: "name" }, one.actor), one.address && h("div", { class: "soft" }, one.address)] },
       { name: "What", head: true, of: (one) => path(one.action) },
       { name: "With", of: (one) => one.detail ? h("span", { class: "mono soft" }, one.detail) : "–" },
-      { name: "Answer", of: (one) => one.status ? badge(one.status < 300 ? "done" : `refused ${one.status}`) : badge("under way") },
+      { name: "Answer", of: (one) => one.status ? badge(one.status < 300 ? "done" : `refused ${one.status}`) : badge(one.lost ? "not known" : "under way") },
     ], changes, "Nothing was changed yet."));
     more.hidden = !next;
   };

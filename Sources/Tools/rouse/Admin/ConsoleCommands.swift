@@ -96,8 +96,12 @@ extension Rouse {
         let changes = try connection.ask("GET", ["audit"], limit: limit)["changes"].items
         let rows = changes.map { change in
             let status = change["status"].words
+            let isLost = change["lost"].words == "true"
             return ["at", "actor", "action"].map { change[$0].words }
-                + [status.isEmpty ? "under way" : status, change["detail"].words]
+                + [
+                    status.isEmpty ? (isLost ? "not known" : "under way") : status,
+                    change["detail"].words,
+                ]
         }
         connection.say(
             rows.isEmpty
