@@ -229,7 +229,8 @@ import Wire
             return
         }
         let dead = PushReply.answered(
-            status: 410, reason: "Unregistered", timestamp: Timestamp(milliseconds: .max >> 8))
+            status: 410, reason: "Unregistered",
+            timestamp: Timestamp(milliseconds: UInt64(Date().timeIntervalSince1970 * 1_000) + 1))
         _ = try server.commit([
             .finishPush(FinishPush(key: job.key, id: job.request.id, reply: dead))
         ])

@@ -215,8 +215,8 @@ extension Server {
         guard descriptors >= descriptorsLeast else {
             throw ServerError(
                 "limits.connections: the descriptor limit is \(descriptors), and a server needs "
-                    + "\(descriptorsLeast) at least; raise the hard limit (ulimit -Hn, LimitNOFILE= "
-                    + "of systemd)")
+                    + "\(descriptorsLeast) at least; raise the hard limit (ulimit -Hn, "
+                    + "LimitNOFILE= of systemd)")
         }
         let room = descriptors - descriptorReserve
         let limit = connectionsLimit(configuration, descriptors)
