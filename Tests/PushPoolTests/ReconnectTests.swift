@@ -140,6 +140,17 @@ import Wake
         #expect(stage.answer(6) == ["6 taken"])
     }
 
+    @Test("of two that have nothing to do for long the one goes whose place is taken")
+    func successionAtRest() {
+        var stage = Stage { $0.surplusIdle = 20_000 }
+        stage.warmUp()
+        _ = stage.give([1])
+        _ = stage.answer(1, 503, "ServiceUnavailable")
+        _ = stage.on(2, .up, .heard, .allows(streams: 100))
+        #expect(stage.wait(19_000) == [])
+        #expect(stage.wait(2_000) == ["close 1"])
+    }
+
     @Test("a new connection that ends before it has had an answer leaves the old one in its place")
     func successionInVain() {
         var stage = Stage()

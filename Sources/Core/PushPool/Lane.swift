@@ -187,9 +187,13 @@ struct Lane {
     /// Of several connections, one that has had nothing to do for long.
     func surplus(_ turn: PushTurn) -> Int? {
         guard connections.count(where: \.isActive) > 1 else { return nil }
-        return connections.lastIndex {
-            $0.isActive && $0.idleTime(turn.now) >= turn.configuration.surplusIdle
+        let idle = connections.indices.filter {
+            connections[$0].isActive
+                && connections[$0].idleTime(turn.now) >= turn.configuration.surplusIdle
         }
+        // The one whose place is taken goes: the other would be made again for its age.
+        let replaced = succession.flatMap { index(of: $0.old) }
+        return replaced.flatMap { idle.contains($0) ? $0 : nil } ?? idle.last
     }
 
     /// Whether it needs another connection.
