@@ -11,6 +11,7 @@
         public init() {}
 
         private var center: UNUserNotificationCenter { .current() }
+        private let taken = TakenNotifications()
 
         public func delivered() async -> [DeliveredNotification] {
             await center.deliveredNotifications().sorted { $0.date < $1.date }.map {
@@ -23,11 +24,13 @@
             content.take(notice)
             let request = UNNotificationRequest(
                 identifier: notice.identifier, content: content, trigger: nil)
+            taken.remove(notice.identifier)
             // The person has not permitted notifications: nothing is owed then either.
             try? await center.add(request)
         }
 
         public func remove(identifier: String) async {
+            taken.insert(identifier)
             center.removeDeliveredNotifications(withIdentifiers: [identifier])
         }
 
@@ -37,7 +40,9 @@
             guard !stood.isEmpty else { return }
             let stands = Set(await center.deliveredNotifications().map(\.request.identifier))
             for gone in stood.sorted(by: { $0.date < $1.date })
-            where !stands.contains(gone.request.identifier) {
+            where !stands.contains(gone.request.identifier)
+                && !taken.contains(gone.request.identifier)
+            {
                 await putBack(gone.request)
             }
         }
@@ -46,9 +51,37 @@
             guard let content = request.content.mutableCopy() as? UNMutableNotificationContent
             else { return }
             content.quieten()
+            // An alert's number is of the moment when it was sent.
+            content.badge = nil
             let again = UNNotificationRequest(
                 identifier: request.identifier, content: content, trigger: nil)
             try? await center.add(again)
+        }
+    }
+
+    /// What the app has taken away: the system's list may hold it for a moment still, and it is not
+    /// to be put back.
+    private final class TakenNotifications: @unchecked Sendable {
+        /// Of more the oldest are forgotten; the system's list holds fewer.
+        private static let countMax = 256
+
+        private let lock = NSLock()
+        private var identifiers: [String] = []
+
+        func insert(_ identifier: String) {
+            lock.withLock {
+                identifiers.removeAll { $0 == identifier }
+                identifiers.append(identifier)
+                identifiers.removeFirst(max(0, identifiers.count - Self.countMax))
+            }
+        }
+
+        func remove(_ identifier: String) {
+            lock.withLock { identifiers.removeAll { $0 == identifier } }
+        }
+
+        func contains(_ identifier: String) -> Bool {
+            lock.withLock { identifiers.contains(identifier) }
         }
     }
 

@@ -55,6 +55,17 @@ struct OwnerTests {
         #expect(try asDaemon("app", "list", "--store", "new.db", program: program).status == 0)
     }
 
+    @Test("a file that another user has put into a folder for all gets no store")
+    func shared() throws {
+        let program = try Program()
+        #expect(try program.rouse("app", "create", "shop", "--new-store").status == 0)
+        #expect(try program.rouse("backup", "copy").status == 0)
+        chown(program.path("rouse.db"), Self.daemon, Self.daemon)
+        chmod(program.folder.path, 0o1777)
+        #expect(try program.rouse("restore", "copy").status == 0)
+        #expect(owner("rouse.db", program) == [0, 0])
+    }
+
     @Test("a store that belongs to another is named with its owner, by --check-config as well")
     func another() throws {
         let program = try Program()

@@ -55,12 +55,14 @@ final class FileLock {
 
     /// The lock file, made if there is none.
     private static func opened(_ path: String, _ database: String) -> Int32 {
-        let found = open(path, O_RDWR | O_CLOEXEC)
+        // A link would have another file written to.
+        let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW
+        let found = open(path, flags)
         if found >= 0 || errno != ENOENT { return found }
-        let made = SystemCalls.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        let made = SystemCalls.open(path, flags | O_CREAT | O_EXCL, 0o600)
         if made >= 0 { FileOwner.hand(made, at: path, like: database) }
         // Another process has just made it.
-        return made < 0 && errno == EEXIST ? open(path, O_RDWR | O_CLOEXEC) : made
+        return made < 0 && errno == EEXIST ? open(path, flags) : made
     }
 
     private static let (synced, unsynced) = ("synced  \n", "unsynced\n")

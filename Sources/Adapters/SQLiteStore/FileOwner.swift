@@ -11,13 +11,18 @@ import Model
 enum FileOwner {
     /// Gives a file that this process has just made to whom `model` belongs, if that is there, else
     /// to whom the folder of `path` belongs. Only root can, and only root has to.
+    ///
+    /// A link, or another user's file in a folder that many may write, says nothing: anybody could
+    /// have put it there to be given a store.
     static func hand(_ descriptor: Int32, at path: String, like model: String? = nil) {
         guard geteuid() == 0 else { return }
-        var status = stat()
-        let isModel = model.map { stat($0, &status) == 0 } == true
-        guard isModel || stat(folder(of: path), &status) == 0 else { return }
+        var (file, folder) = (stat(), stat())
+        guard stat(self.folder(of: path), &folder) == 0 else { return }
+        let isThere = model.map { lstat($0, &file) == 0 && file.st_mode & S_IFMT == S_IFREG }
+        let isOwners = file.st_uid == folder.st_uid || folder.st_mode & (S_IWGRP | S_IWOTH) == 0
+        let owner = isThere == true && isOwners ? file : folder
         // Where the file system keeps no owners, everybody has the same access to all of it.
-        _ = fchown(descriptor, status.st_uid, status.st_gid)
+        _ = fchown(descriptor, owner.st_uid, owner.st_gid)
     }
 
     /// Why the system refused the file, in words: of access, with whom it belongs to.

@@ -5,7 +5,8 @@ import Wake
 /// takes a pattern of connects and disconnects for an attack. Pure.
 ///
 /// A few may be begun at once, and then one each `every`. Probes and campaigns, which have time,
-/// leave half of the few to the others.
+/// leave half of the few to the others, and wakes leave one to alerts, so that a class whose
+/// connections end again and again does not keep these from theirs.
 struct ConnectRate: Equatable {
     let burst: UInt64
     let every: Milliseconds
@@ -20,7 +21,7 @@ struct ConnectRate: Equatable {
     /// When the next connection of a class may be begun; `nil`: now.
     func nextAt(_ kind: PushClass, now: Instant) -> Instant? {
         let hasTime = kind == .probe || kind == .campaign
-        let most = hasTime ? burst - burst / 2 : burst
+        let most = hasTime ? burst - burst / 2 : kind == .wake ? burst - 1 : burst
         let spent = fullAt.since(now)
         let bearable = (most - 1) * every
         return spent <= bearable ? nil : now + (spent - bearable)

@@ -43,7 +43,9 @@ extension CredentialPool {
         _ turn: inout PushTurn, _ tokens: inout ProviderTokens
     ) {
         let index = Self.index(of: connection.lane)
-        guard !lanes[index].settles(connection, isUrgent: isUrgent) else { return }
+        guard !lanes[index].settles(connection, isUrgent: isUrgent),
+            mayConnect(lanes[index], now: turn.now)
+        else { return }
         guard lanes[index].mayReplace(connection, isUrgent: isUrgent, turn) else { return }
         tell(.replaced(reason: reason), of: connection, &turn)
         connect(index, &turn, &tokens)
@@ -76,6 +78,9 @@ extension CredentialPool {
         guard !isRetired else { return }
         if let old = lanes[index].aged(turn) {
             replace(old, reason: "age", works: true, &turn, &tokens)
+        }
+        if let refused = lanes[index].refused {
+            replace(refused, reason: "refused streams", works: true, &turn, &tokens)
         }
         if let idle = lanes[index].surplus(turn) {
             lanes[index].leaves(lanes[index].connections[idle].id)

@@ -64,6 +64,8 @@ struct Lane {
     /// - Parameter nextTry: when another connection may be begun; `nil`: now.
     func status(_ now: Instant, nextTry: Instant?) -> PushLaneStatus {
         let active = connections.filter(\.isActive)
+        // Where nothing waits and another may be begun, none was wanted.
+        let failure = waiting.isEmpty && nextTry == nil ? "" : failure
         return PushLaneStatus(
             lane: kind, connections: active.count, open: openStreams,
             allowed: active.reduce(0) { $0 + $1.streamLimit }, waiting: waiting.count,
@@ -182,6 +184,12 @@ struct Lane {
         return connections.first {
             $0.isActive && $0.age(turn.now) >= turn.configuration.connectionAge
         }?.id
+    }
+
+    /// A connection that APNs has refused streams on for long: another may reach a better host.
+    var refused: ConnectionID? {
+        guard succession == nil else { return nil }
+        return connections.first { $0.isActive && $0.isRefusedForLong }?.id
     }
 
     /// Of several connections, one that has had nothing to do for long.

@@ -107,6 +107,9 @@ struct PushConnection {
     /// APNs has refused streams on it: it uses fewer than are allowed.
     var holdsBack: Bool { refusals.most != nil }
 
+    /// It has waited as long as it may between two rounds, more than once.
+    var isRefusedForLong: Bool { refusals.rounds >= 10 }
+
     /// APNs has allowed no stream for so long that it is not for a moment.
     func isShut(_ turn: PushTurn) -> Bool {
         guard isActive, let shutSince else { return false }

@@ -28,11 +28,15 @@ extension Rouse {
         command(
             "app webhook rotate", "sign with a new secret beside the old one",
             ["APP", "WEBHOOK"],
-            [CommandOption("end", nil, "the receiver has the new one: forget the old")],
+            [
+                CommandOption("end", nil, "the receiver has the new one: forget the old"),
+                CommandOption("undo", nil, "the new one was lost: go on with the old alone"),
+            ],
             rotateWebhook,
             examples: [
                 "rouse app webhook rotate shop WEBHOOK",
                 "rouse app webhook rotate shop WEBHOOK --end",
+                "rouse app webhook rotate shop WEBHOOK --undo",
             ], notes: "Prints the new secret, this once."),
         command(
             "app webhook remove", "end a webhook", ["APP", "WEBHOOK"], [], removeWebhook,
@@ -126,12 +130,16 @@ extension Rouse {
             try connection.ask("DELETE", path(arguments) + ["secrets", "second"])
             return connection.say("deliveries are signed with the newest secret only")
         }
+        if arguments.has("undo") {
+            try connection.ask("DELETE", path(arguments) + ["secrets", "newest"])
+            return connection.say("deliveries are signed with the old secret only")
+        }
         let webhook = try connection.ask(
             "POST", path(arguments) + ["secrets"], .object([:])
         ) { webhook in
             let names = arguments.operands.map { Terminal.quoted($0) }.joined(separator: " ")
             return "webhook \(webhook["id"].words) signs with the old secret and the new one, "
-                + "which is lost: forget the old one by `rouse app webhook rotate \(names) --end"
+                + "which is lost: forget the new one by `rouse app webhook rotate \(names) --undo"
                 + "\(storeOptions(arguments))` and rotate again"
         }
         connection.remark("deliveries are signed with both now; the new secret, shown this once:")
