@@ -66,10 +66,7 @@ struct CredentialPool {
 
     /// What can be claimed for it now.
     func room(_ turn: PushTurn) -> PushRoom {
-        PushRoom(
-            key, topics: topics.limits(now: turn.now),
-            probed: lanes[Self.index(of: .probe)].turns.users
-        ) { freeStreams($0, turn) }
+        PushRoom(key, topics: topics.limits(now: turn.now)) { freeStreams($0, turn) }
     }
 
     private func freeStreams(_ kind: PushClass, _ turn: PushTurn) -> Int {

@@ -26,8 +26,6 @@ struct Lane {
     private var replacedAt: Instant?
     /// When the next connection may be begun, by what came of the last ones.
     var redial: Redial
-    /// Of probes only.
-    private(set) var turns = ProbeTurns()
     /// How the last connection ended that never had an answer; empty: there was one since.
     var lastFailure = ""
     private var growth: LaneGrowth
@@ -100,7 +98,6 @@ struct Lane {
                     continue
                 }
                 connections[index].send(push, token: token, &turn)
-                if kind == .probe { turns.sent(to: push.job.key.user) }
                 left -= 1
             }
         }

@@ -170,50 +170,7 @@ struct PushQueues {
         if let row, let due = row.due {
             after = [.timestamp(due), .user(row.user), .identifier(row.device)]
         }
-        guard queue.lane == .probe, limit > 0 else {
-            return try scan(queue, after: after, through: last, limit: limit)
-        }
-        // Of users in turns. Of one with many devices that are due together a few are read.
-        var found: [WakeRecord] = []
-        for _ in 0..<Self.probeScans {
-            let few = found.isEmpty ? max(2 * limit, Self.probesRead) : Self.probesRead
-            let rows = try scan(queue, after: after, through: last, limit: few)
-            found += rows
-            guard rows.count == few, let row = rows.last, let due = row.due else { break }
-            let end = DeviceID(high: .max, low: .max)
-            after = [.timestamp(due), .user(row.user), .identifier(end)]
-        }
-        let probed = queue.credential.flatMap { rooms[$0]?.probed } ?? []
-        return Self.inTurns(found, atMost: limit, after: probed)
-    }
-
-    /// Rows read at a time, and how often, to find tokens of other users behind those of one.
-    private static let probesRead = 32
-    private static let probeScans = 8
-
-    /// Of each user one, then of each the next, and so on; users with a turn of late come last. In
-    /// the order of the rows.
-    private static func inTurns(
-        _ rows: [WakeRecord], atMost most: Int, after probed: [UserID]
-    ) -> [WakeRecord] {
-        guard rows.count > most else { return rows }
-        var ranks: [UserID: Int] = [:]
-        for (rank, user) in probed.enumerated() { ranks[user] = rank + 1 }
-        var counts: [UserID: Int] = [:]
-        var order: [(round: Int, rank: Int, place: Int)] = []
-        for (place, row) in rows.enumerated() {
-            let round = counts[row.user, default: 0]
-            counts[row.user] = round + 1
-            order.append((round, ranks[row.user] ?? 0, place))
-        }
-        order.sort { ($0.round, $0.rank, $0.place) < ($1.round, $1.rank, $1.place) }
-        return order.prefix(most).map(\.place).sorted().map { rows[$0] }
-    }
-
-    private func scan(
-        _ queue: Queue, after: [ColumnValue]?, through last: Timestamp, limit: Int
-    ) throws(StoreError) -> [WakeRecord] {
-        try transaction.records(
+        return try transaction.records(
             WakeRecord.self,
             Scan(
                 index: "wake_by_lane", prefix: queue.prefix, after: after,

@@ -37,20 +37,15 @@ public struct PushRoom: Equatable, Sendable {
     /// How many pushes of a topic can be sent, over all classes; one that is not among them is
     /// bound by the streams alone.
     private var topics: [String: Int]
-    /// Users to whose new tokens pushes went last, the latest last: others have their turn first.
-    public let probed: [UserID]
 
     /// - Parameters:
     ///   - topics: those that rest, with 0, or of which few may be sent.
-    ///   - probed: users to whose new tokens pushes went last, the latest last.
     ///   - free: how many streams of a class are free.
     public init(
-        _ credential: CredentialKey, topics: [String: Int] = [:], probed: [UserID] = [],
-        free: (PushClass) -> Int
+        _ credential: CredentialKey, topics: [String: Int] = [:], free: (PushClass) -> Int
     ) {
         self.credential = credential
         self.topics = topics
-        self.probed = probed
         streams = PushClass.allCases.map { max(0, free($0)) }
     }
 
