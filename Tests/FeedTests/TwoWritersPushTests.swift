@@ -39,7 +39,8 @@ struct TwoWritersPushTests {
             StoreRequest.finishPush(
                 FinishPush(
                     key: job.key, id: job.request.id,
-                    reply: .answered(status: 410, reason: "Unregistered", timestamp: nil)))
+                    reply: .answered(
+                        status: 410, reason: "Unregistered", timestamp: world.now)))
         }
         try both.meet(dead[0], dead[1]) { met throws in
             let tokens = try met.all(TokenFeedbackRecord.self).map(\.token)
