@@ -319,7 +319,7 @@ extension WakeModel {
                 row.badgeShown = old.badgeShown
                 try put([row])
             }
-        case (.badgeIsForgotten, .acknowledge):
+        case (.badgeIsForgotten, _):
             for var row in after where row.badgeDue != nil {
                 count("badge forgotten")
                 row.badgeDue = nil
