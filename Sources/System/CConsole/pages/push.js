@@ -81,11 +81,10 @@ function card(one, again) {
     ]),
     now?.topics_paused.map((topic) => note("warn", `${topic.name}: ${topic.reason}, for ${duration(topic.paused_seconds)}`)),
     now && table(`Connections of ${name}`, [
-      { name: "Class", head: true, of: (lane) => lane.name },
+      { name: "Class", head: true, of: (lane) => [lane.name, lane.state === "unreachable" && h("div", { class: "soft" }, badge(lane.state), ` ${lane.reason}, tried again in ${duration(lane.retry_seconds)}`)] },
       { name: "Connections", numeric: true, of: (lane) => lane.connections },
       { name: "Streams", numeric: true, of: (lane) => lane.connections ? `${lane.streams_open} of ${lane.streams_allowed}` : "–" },
       { name: "Waiting", numeric: true, of: (lane) => lane.waiting },
-      { name: "State", of: (lane) => lane.state === "unreachable" ? h("span", {}, badge(lane.state), ` ${lane.reason}, tried again in ${duration(lane.retry_seconds)}`) : "" },
     ], now.lanes, "It has no connection yet."),
     answer, api.mayChange() && h("div", { class: "acts-row" }, examine, remove));
 }
