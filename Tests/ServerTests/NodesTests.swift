@@ -275,7 +275,7 @@ struct NodesTests {
         let made = try Program.run(["migrate"] + named)
         #expect(made.status == 0, "\(made.errors)")
         let told = try Program.run(["migrate", "--json"] + named)
-        let place = #"{"store":"PostgreSQL, schema unmigrated"}"#
+        let place = #"{"change":"none","store":"PostgreSQL, schema unmigrated"}"#
         #expect(told.output == "\(place)\n", "\(told.output)")
         let empty = try Program.run(["node", "list"] + named)
         #expect(empty.status == 0 && empty.output.contains("no node is there"))
