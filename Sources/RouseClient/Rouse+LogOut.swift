@@ -18,8 +18,8 @@ extension Rouse {
     /// goes on to show, the next client of this store takes away before all else.
     ///
     /// - Returns: whether the server has done its part.
-    /// - Throws: when the store cannot be used or written: then nothing was erased in it; the screen
-    ///   may be clear by then.
+    /// - Throws: when the store cannot be used or written: then nothing was erased in it; the
+    ///   screen may be clear by then.
     @discardableResult
     public func logOut(
         within time: Milliseconds = 10_000

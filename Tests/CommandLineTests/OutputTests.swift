@@ -90,7 +90,7 @@ import Testing
         let id = try #require(list.firstMatch(of: /"id":"([^"]+)"/)?.1)
         let lost = try shell("\"$R\" app webhook rotate shop \(id) > /dev/full", program)
         #expect(lost.status == 73, "\(lost.all)")
-        #expect(lost.errors.contains("`rouse app webhook rotate shop \(id) --end`"))
+        #expect(lost.errors.contains("`rouse app webhook rotate shop \(id) --undo`"))
     }
 }
 

@@ -62,8 +62,9 @@ struct Lane {
     /// - Parameter nextTry: when another connection may be begun; `nil`: now.
     func status(_ now: Instant, nextTry: Instant?) -> PushLaneStatus {
         let active = connections.filter(\.isActive)
-        // Where nothing waits and another may be begun, none was wanted.
-        let failure = waiting.isEmpty && nextTry == nil ? "" : failure
+        // Where nothing is to be sent and another may be begun, none is wanted.
+        let isWanted = !waiting.isEmpty || openStreams > 0 || nextTry != nil
+        let failure = isWanted ? failure : ""
         return PushLaneStatus(
             lane: kind, connections: active.count, open: openStreams,
             allowed: active.reduce(0) { $0 + $1.streamLimit }, waiting: waiting.count,
