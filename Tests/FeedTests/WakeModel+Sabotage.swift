@@ -100,7 +100,9 @@ enum Sabotage: String, CaseIterable {
 extension Sabotage {
     /// The rows before and after need not be looked at for others.
     fileprivate func concerns(_ request: StoreRequest) -> Bool {
-        switch request {
+        // A badge that one request forgets the next one owes again.
+        if self == .badgeIsForgotten { return true }
+        return switch request {
         case .sweepWakes: self == .sweepWritesNoWake
         case .change(_, .publish, _):
             [.publishWritesNoWake, .unreadIsMiscounted, .timedAlertIsLost, .timedAlertIsEarly]
@@ -239,6 +241,7 @@ extension WakeModel {
     }
 
     private func undo(after request: StoreRequest, _ before: Rows) throws {
+        if sabotage == .badgeIsForgotten { return try forgetStanding(request, before) }
         switch request {
         case .sweepWakes, .change(_, .publish, _): try forgetOwed(request, before)
         case .change(_, .deleteMessage(let id?), _) where sabotage == .deletionIsForgotten:
@@ -246,6 +249,9 @@ extension WakeModel {
         case .change(_, .editMessage, _), .mutate: try stayBelow(before)
         case .acknowledge, .openSession: try forgetStanding(request, before)
         case .claimPushes: try forgetClaim()
+        // An alert without an answer leaves the icon unknown, too.
+        case .finishPush where sabotage == .iconIsTakenForKnown:
+            try forgetStanding(request, before)
         case .finishPush(let finish): try forgetAnswer(finish, before)
         default: break
         }
@@ -313,7 +319,7 @@ extension WakeModel {
     private func forgetStanding(_ request: StoreRequest, _ before: Rows) throws {
         let after = try world.all(WakeRecord.self)
         switch (sabotage, request) {
-        case (.iconIsTakenForKnown, .acknowledge):
+        case (.iconIsTakenForKnown, _):
             for var row in after where row.badgeShown == WakePolicy.badgeUnknown {
                 guard let old = before.wake(like: row) else { continue }
                 row.badgeShown = old.badgeShown
