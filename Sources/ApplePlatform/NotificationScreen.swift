@@ -62,7 +62,8 @@
     /// What the app has taken away: the system's list may hold it for a moment still, and it is not
     /// to be put back.
     private final class TakenNotifications: @unchecked Sendable {
-        /// Of more the oldest are forgotten; the system's list holds fewer.
+        /// The most identifiers kept: for a newer one the oldest goes. The system's list holds
+        /// fewer.
         private static let countMax = 256
 
         private let lock = NSLock()

@@ -113,7 +113,7 @@ final class CertificateKeeper: Sendable {
     private nonisolated(unsafe) var reminder = CertificateReminder()  // guarded by `lock`
     private nonisolated(unsafe) var looks: FileLooks  // guarded by `lock`
 
-    /// - Parameter marks: Of the files, from before they were read.
+    /// - Parameter marks: the marks of the files, taken before the files were read.
     init(_ certificate: ServerCertificate, _ marks: [FileMark?], log: Log, metrics: Metrics) {
         self.log = log
         current = certificate.end
@@ -126,7 +126,7 @@ final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Of the one in force.
+    /// The end of the certificate in force.
     var end: CertificateEnd { lock.withLock { current } }
 
     static func marks(_ configuration: Configuration) -> [FileMark?] {

@@ -65,7 +65,7 @@ extension Work {
         }
     }
 
-    /// So far may the clock of who publishes be behind: the message is worth more than its alert.
+    /// How far the publisher's clock may be behind: the message is worth more than its alert.
     private static let clockLeeway: Milliseconds = 60_000
 
     /// An alert whose end comes before it may leave would alert nobody. Looked at where something

@@ -2,10 +2,11 @@ import EventLoop
 import Feed
 import StoreService
 
-/// What came of changes, where the store did not take it when they were answered: it is written
-/// once the store works again. Loop-confined.
+/// The outcomes of changes that the store did not take when the changes were answered: each is
+/// written once the store works again. Loop-confined.
 final class AuditDebts {
-    /// Of more the oldest are given up: their rows say in time that nobody knows.
+    /// The most changes whose outcome is owed: for a newer one the oldest is given up, and its row
+    /// says in time that nobody knows the outcome.
     private static let countMax = 64
     /// From a failure to the next try.
     private static let pause: UInt64 = 2_000
