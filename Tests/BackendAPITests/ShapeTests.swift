@@ -43,7 +43,7 @@ import Wire
             Issue.record("PUT was taken")
         } catch {
             #expect(error.status == 405)
-            #expect(error.headers["allow"] == "GET, HEAD")
+            #expect(error.headers["allow"] == "DELETE, GET, HEAD")
         }
     }
 

@@ -77,7 +77,7 @@ import Wire
         Array(repeating: item, count: count).joined(separator: ",")
     }
 
-    /// Where only the object's own app finds something, and where everyone finds an empty list.
+    /// Where only the object's own app finds something, and, last, where everyone finds a list.
     static func reads(_ device: DeviceID) -> [String] {
         let here = "/v1/conversations/\(conversation)"
         return [
@@ -85,6 +85,7 @@ import Wire
             here + "/participants", here + "/messages", here + "/receipts",
             "/v1/messages/\(messageID)", "/v1/users/anna", "/v1/users/anna/conversations",
             "/v1/messages/\(messageID)/explain", "/v1/users/anna/devices", "/v1/push/feedback",
+            "/v1/users", "/v1/conversations",
         ]
     }
 
@@ -167,7 +168,7 @@ import Wire
             """
         #expect(try server.send("POST", Self.writes[0].path, key: key, distinct).status == 201)
         for path in gets { #expect(try server.send("GET", path, key: key).status == 200) }
-        for path in gets[3...5] + gets[8...8] {
+        for path in gets[3...5] + gets[8...8] + gets[12...13] {
             let piece = try server.send("GET", path + "?limit=1", key: key)
             let next = try #require(try piece.json["next"].string, "\(path): there is more")
             let rest = try server.send("GET", path + "?cursor=\(next)", key: key)
@@ -175,6 +176,7 @@ import Wire
             #expect(try rest.json["next"].string == nil)
         }
         try dropToken(server, key)
+        try removeDevice(server, key)
         let wakes = try server.send("GET", gets[0] + "?limit=2", key: key).json["wakes"]
         #expect(wakes.count == 2)
         #expect(wakes[0]["outcome"].string == "connected-not-synced", "newest first")
@@ -190,7 +192,7 @@ import Wire
 
     /// A device whose token APNs calls dead, and what the backend reads of it.
     private func dropToken(_ server: TestServer, _ key: String) throws {
-        let device = DeviceID(high: 0x0190_0000_0000_7000, low: 0x8000_0000_0000_00FF)
+        let device = Self.carlsDevice
         let opened = try server.commit([
             .openSession(
                 OpenSession(
@@ -372,7 +374,7 @@ import Wire
         for path in gets {
             #expect(try server.send("GET", path, key: "rk_wrong").status == 401)
             #expect(try server.send("GET", path + "?x=1", key: key).status == 400)
-            if path != "/v1/users/anna/devices", path != "/v1/push/feedback" {
+            if !gets[10...].contains(path) {
                 #expect(try server.send("GET", path, key: other).status == 404)
             }
         }
@@ -385,83 +387,6 @@ import Wire
         server.reasons.set(["draining"])
         #expect(try server.send("GET", "/readyz").status == 503)
         server.reasons.set([])
-    }
-
-    static let scheduledPath = "/v1/scheduled/0190a1b2-c3d4-7123-8456-789abcdef019"
-
-    /// What is published at a time: asked for, listed, shown, published and taken back.
-    private func schedule(_ server: TestServer, _ key: String, other: String) throws {
-        let later = Date().addingTimeInterval(3_600).formatted(.iso8601)
-        let parts = #""parts":[{"mime_type":"text/plain","text":"hi"}]"#
-        let id = Self.scheduledPath.split(separator: "/").last ?? ""
-        let messages = Self.writes[2].path
-        func ask(_ path: String, _ rest: String) throws -> Exchange {
-            try server.send("POST", path, key: key, #"{"# + parts + "," + rest + "}")
-        }
-        let made = try ask(
-            messages, #""id":"\#(id)","sender":"anna","send_at":"\#(later)","push":{"body":"x"}"#)
-        #expect(made.status == 202)
-        #expect(try made.json["state"].string == "pending")
-        #expect(try made.json["parts"].count == 0)
-        #expect(
-            try ask("/v1/announcements", #""users":["anna"],"send_at":"\#(later)""#).status == 202)
-        #expect(try ask(messages, #""send_at":"2026-01-01T00:00:00Z""#).status == 400)
-        #expect(try ask(messages, #""send_at":"tomorrow""#).status == 400)
-        let first = try server.send("GET", "/v1/scheduled?limit=1", key: key)
-        #expect(try first.json["scheduled"].count == 1)
-        let next = try #require(try first.json["next"].string)
-        let rest = try server.send("GET", "/v1/scheduled?cursor=\(next)", key: key)
-        #expect(try rest.json["scheduled"].count == 1)
-        let shown = try server.send("GET", Self.scheduledPath, key: key)
-        #expect(shown.status == 200)
-        #expect(try shown.json["parts"][0]["text"].string == "hi")
-        try refuseScheduled(server, key, other: other)
-        #expect(try server.send("DELETE", Self.scheduledPath, key: key).status == 204)
-        #expect(try server.send("DELETE", Self.scheduledPath, key: key).status == 404)
-        let due = try soon { try ask(messages, #""send_at":"\#($0)""#) }
-        let lost = try soon { try ask(messages, #""sender":"ben","send_at":"\#($0)""#) }
-        let ben = #"{"users":["ben"]}"#
-        let members = "/v1/conversations/\(Self.conversation)/participants"
-        #expect(try server.send("POST", members + "/remove", key: key, ben).status == 200)
-        try wait {
-            _ = try server.commit([.schedules(.publishDue(rows: 8))])
-            let published = try server.send("GET", "/v1/scheduled?state=published", key: key)
-            return try published.json["scheduled"].count == 1
-        }
-        #expect(try server.send("DELETE", "/v1/scheduled/\(due)", key: key).status == 409)
-        #expect(try server.send("GET", "/v1/messages/\(due)", key: key).status == 200)
-        let failed = try server.send("GET", "/v1/scheduled?state=failed", key: key)
-        #expect(try failed.json["scheduled"][0]["id"].string == lost)
-        #expect(try failed.json["scheduled"][0]["failure"]["name"].string == "forbidden")
-        #expect(try server.send("POST", members, key: key, ben).status == 200)
-    }
-
-    /// The id of what is to be published in a moment; on a machine that is too slow for it, later.
-    private func soon(_ ask: (String) throws -> Exchange) throws -> String {
-        for seconds in [1.0, 10, 60] {
-            let answer = try ask(Date().addingTimeInterval(seconds).formatted(.iso8601))
-            if let id = try answer.json["id"].string { return id }
-        }
-        throw CocoaError(.featureUnsupported)
-    }
-
-    private func refuseScheduled(
-        _ server: TestServer, _ key: String, other: String
-    ) throws {
-        let (path, list) = (Self.scheduledPath, "/v1/scheduled")
-        for (method, path) in [("GET", path), ("DELETE", path), ("GET", list)] {
-            #expect(try server.send(method, path).status == 401)
-            #expect(try server.send(method, path + "?x=1", key: key).status == 400)
-        }
-        for method in ["GET", "DELETE"] {
-            #expect(try server.send(method, path, key: other).status == 404)
-        }
-        #expect(try server.send("GET", list + "?state=gone", key: key).status == 400)
-        #expect(try server.send("GET", list + "?cursor=AAAA", key: key).status == 400)
-        let once = ["idempotency-key": "end"]
-        #expect(try server.send("DELETE", path, key: key, headers: once).status == 409)
-        let big = String(repeating: " ", count: 600 * 1024)
-        #expect(try server.send("DELETE", path, key: key, big).status == 413)
     }
 
     private static let doomed = "/v1/users/doomed"
@@ -574,7 +499,7 @@ import Wire
                         == status)
             }
             #expect(try server.send("DELETE", Self.doomed, key: key).status == status)
-            for path in Self.deletions + [Self.scheduledPath] {
+            for path in Self.deletions + [Self.scheduledPath, Self.devicePath(Self.carlsDevice)] {
                 #expect(try server.send("DELETE", path, key: key).status == status)
             }
             for path in Self.bare {

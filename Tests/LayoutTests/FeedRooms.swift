@@ -148,7 +148,9 @@ let feedRooms: [Room] = [
     Room(
         folder: "Queries",
         uses: ["Unread", "Wakes", "Pages", "History"],
-        doors: ["explain(_:of:_:)", "read(_:of:_:)", "view(of:_:_:)"]),
+        doors: [
+            "explain(_:of:_:)", "read(_:of:_:)", "users(of:prefix:after:_:)", "view(of:_:_:)",
+        ]),
     Room(
         folder: "Retention",
         uses: [

@@ -18,6 +18,7 @@ from .types import (
     CampaignTally,
     Conversation,
     ConversationInput,
+    ConversationList,
     ConversationState,
     Device,
     DeviceList,
@@ -42,6 +43,7 @@ from .types import (
     TokenFeedback,
     User,
     UserConversationList,
+    UserList,
     UserState,
     WakeList,
     Webhook,
@@ -63,6 +65,26 @@ class Operations:
         key: str | None = None,
     ) -> Any:
         raise NotImplementedError
+
+    def list_conversations(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> ConversationList:
+        """List the app's conversations.
+
+        By id, which for ids that the server drew is nearly the order in which they were made.
+        Conversations that were deleted for everyone are passed over, so that a piece may be
+        shorter than asked for, or empty, and yet have a `next`. A conversation's metadata is
+        shown with the conversation itself.
+        """
+        answer: ConversationList = self._ask(
+            'GET',
+            '/v1/conversations',
+            query={'limit': limit, 'cursor': cursor},
+        )
+        return answer
 
     def create_conversation(
         self,
@@ -392,6 +414,26 @@ class Operations:
             key=idempotency_key,
         )
 
+    def list_users(
+        self,
+        *,
+        prefix: User | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> UserList:
+        """List the app's users.
+
+        By name, byte by byte. A user exists from the first conversation or login on. Users who
+        are being deleted are passed over, so that a piece may be shorter than asked for, or
+        empty, and yet have a `next`.
+        """
+        answer: UserList = self._ask(
+            'GET',
+            '/v1/users',
+            query={'prefix': prefix, 'limit': limit, 'cursor': cursor},
+        )
+        return answer
+
     def show_user(self, user: str) -> UserState:
         """Show a user.
 
@@ -484,6 +526,15 @@ class Operations:
         """Show a device."""
         answer: Device = self._ask('GET', '/v1/devices/{device}', {'device': device})
         return answer
+
+    def remove_device(self, device: str) -> None:
+        """Log a device out, as one that was lost.
+
+        Its connection is closed at once with 2004, its session tokens and its push token are
+        forgotten, and it gets no pushes until somebody logs in on it again. The user's other
+        devices go on. It takes no body, and is answered 404 when it is repeated.
+        """
+        self._ask('DELETE', '/v1/devices/{device}', {'device': device})
 
     def list_wakes(self, device: str, *, limit: int | None = None) -> WakeList:
         """List the pushes to a device, newest first, with what came of them.

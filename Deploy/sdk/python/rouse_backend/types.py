@@ -379,6 +379,40 @@ class UserState(TypedDict):
     unread: Count
 
 
+class UserListUsers(TypedDict):
+    """`UserListUsers` of the description."""
+
+    user: User
+    created_at: Time
+    suspended: bool
+
+
+class UserList(TypedDict):
+    """`UserList` of the description."""
+
+    users: list[UserListUsers]
+    next: NotRequired[Next]
+
+
+class ConversationListConversations(TypedDict):
+    """`ConversationListConversations` of the description."""
+
+    id: Id
+    created_at: Time
+    creator: NotRequired[User]
+    participant_count: Count
+    distinct: bool
+    receipts_off: bool
+    position: LastPosition
+
+
+class ConversationList(TypedDict):
+    """`ConversationList` of the description."""
+
+    conversations: list[ConversationListConversations]
+    next: NotRequired[Next]
+
+
 class UserConversationList(TypedDict):
     """`UserConversationList` of the description."""
 

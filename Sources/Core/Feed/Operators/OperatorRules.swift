@@ -139,7 +139,8 @@ extension PageReader {
         case .nodes: return .nodes(try nodes(limits))
         case .users(let app, let prefix, let after, let limit):
             let limit = max(1, min(limit, limits.listRows))
-            return try users(of: app, prefix: prefix, after: after, limit)
+            let (rows, next) = try users(of: app, prefix: prefix, after: after, limit)
+            return .users(rows, next: next)
         case .user(let app, let user): return .user(try person(user, app, limits))
         }
     }
@@ -166,29 +167,6 @@ extension PageReader {
             left -= min(found.count, left)
         }
         return views
-    }
-
-    private func users(
-        of app: AppID, prefix: String, after: UserID?, _ limit: Int
-    ) throws(StoreError) -> OperatorReading {
-        var rows: [UserRecord] = []
-        // A bound leaves its own name out: the user who is called like the prefix comes first.
-        let exact = UserID(prefix)
-        if after == nil, !prefix.isEmpty,
-            let user = try snapshot.record(UserRecord.self, [.app(app), .user(exact)])
-        {
-            rows.append(user)
-        }
-        let bound = after ?? (prefix.isEmpty ? nil : exact)
-        rows += try snapshot.records(
-            UserRecord.self,
-            Scan(
-                prefix: [.app(app)], after: bound.map { [.user($0)] },
-                limit: limit + 1 - rows.count))
-        let fitting = Array(rows.prefix { $0.user.name.utf8.starts(with: prefix.utf8) })
-        let next = fitting.count > limit ? fitting[limit - 1].user : nil
-        return .users(
-            fitting.prefix(limit).filter { $0.deletingSince == nil }, next: next)
     }
 
     private func person(

@@ -32,6 +32,20 @@ extension PageReader {
             for participant in rows { all.append(try progress(of: participant)) }
             return .receipts(all, next: next)
         case .user(let user): return try view(of: user, app, limits).map { .user($0) }
+        case .users(let prefix, let after, let limit):
+            let (rows, next) = try users(
+                of: app, prefix: prefix, after: after, max(1, min(limit, limits.listRows)))
+            return .users(rows, next: next)
+        case .allConversations(let after, let limit):
+            let (rows, last) = cut(
+                try snapshot.records(
+                    ConversationRecord.self,
+                    Scan(
+                        prefix: [.app(app)], after: after.map { [.identifier($0)] },
+                        limit: min(limit, limits.listRows) + 1)),
+                to: min(limit, limits.listRows))
+            return .allConversations(
+                rows.filter { $0.deletedAt == nil }, next: last?.conversation)
         case .conversations(let user, let after, let limit, let bytes):
             return try conversations(
                 of: user, app, after: after, min(limit, limits.listRows), bytes: bytes)
@@ -173,6 +187,29 @@ extension PageReader {
         return UserView(
             user: known, devices: devices.filter { $0.expiresAt == nil }.count,
             unread: try snapshot.unread(app, user, now: now))
+    }
+
+    /// Users by name, those who are being deleted left out.
+    func users(
+        of app: AppID, prefix: String, after: UserID?, _ limit: Int
+    ) throws(StoreError) -> ([UserRecord], next: UserID?) {
+        var rows: [UserRecord] = []
+        // A bound leaves its own name out: the user who is called like the prefix comes first.
+        let exact = UserID(prefix)
+        if after == nil, !prefix.isEmpty,
+            let user = try snapshot.record(UserRecord.self, [.app(app), .user(exact)])
+        {
+            rows.append(user)
+        }
+        let bound = after ?? (prefix.isEmpty ? nil : exact)
+        rows += try snapshot.records(
+            UserRecord.self,
+            Scan(
+                prefix: [.app(app)], after: bound.map { [.user($0)] },
+                limit: limit + 1 - rows.count))
+        let fitting = Array(rows.prefix { $0.user.name.utf8.starts(with: prefix.utf8) })
+        let next = fitting.count > limit ? fitting[limit - 1].user : nil
+        return (fitting.prefix(limit).filter { $0.deletingSince == nil }, next)
     }
 
     private func conversations(

@@ -12,6 +12,10 @@ public enum BackendQuery: Equatable, Sendable {
     /// How far each participant got, by name.
     case receipts(ConversationID, after: UserID?, limit: Int)
     case user(UserID)
+    /// The app's users whose names begin with `prefix`, by name.
+    case users(prefix: String, after: UserID?, limit: Int)
+    /// The app's conversations, by id.
+    case allConversations(after: ConversationID?, limit: Int)
     /// The conversations a user takes part in, by id; `bytes`: of content a piece should not
     /// exceed, while one conversation is always given.
     case conversations(UserID, after: ConversationID?, limit: Int, bytes: Int)
@@ -52,6 +56,8 @@ public enum BackendReading: Equatable, Sendable {
     case message(MessageRecord)
     case receipts([ParticipantProgress], next: UserID?)
     case user(UserView)
+    case users([UserRecord], next: UserID?)
+    case allConversations([ConversationRecord], next: ConversationID?)
     case conversations([UserConversation], next: ConversationID?)
     case webhooks([WebhookRecord])
     case webhook(WebhookRecord)
@@ -72,7 +78,7 @@ public struct SchedulePlace: Equatable, Sendable {
     }
 }
 
-/// How far a participant got. Before anything was told it is where he joined.
+/// How far a participant got. Before anything was told it is where the participant joined.
 public struct ParticipantProgress: Equatable, Sendable {
     public var user: UserID
     /// Up to this position every message is durably stored on one of the user's devices.
@@ -86,7 +92,7 @@ public struct ParticipantProgress: Equatable, Sendable {
     }
 }
 
-/// A user as a backend sees him.
+/// A user as a backend sees them.
 public struct UserView: Equatable, Sendable {
     public var user: UserRecord
     /// Those logged in.

@@ -29,14 +29,7 @@ enum AdminDeviceRoutes {
         try ExplainRoutes.explain(call, try call.configuration().app.app)
     }
 
-    /// Ends its sessions and detaches its push token; the installation may log in anew.
     static func remove(_ call: Call) throws(Problem) -> Step {
-        let app = try call.configuration().app.app
-        return try DeviceRoutes.find(call, app) { view in
-            let device = view.device
-            return .commit(.administer(.removeDevice(app, device.user, device.device))) { _ in
-                .answer(HTTPResponse(status: 204))
-            }
-        }
+        try DeviceRoutes.remove(call, try call.configuration().app.app)
     }
 }

@@ -15,11 +15,7 @@ enum AdminUserRoutes {
     /// By name, those that begin with `prefix`.
     private static func list(_ call: Call) throws(Problem) -> Step {
         let app = try call.configuration().app.app
-        let prefix = call.request.queryValue("prefix") ?? ""
-        guard prefix.isEmpty || UserID(prefix).isValid else {
-            throw .malformed(
-                "prefix: must be 1 to \(UserID.bytesMax) bytes without control characters")
-        }
+        let prefix = try call.namePrefix()
         let query = OperatorQuery.users(
             app, prefix: prefix, after: try call.userCursor(.users),
             limit: try call.limit(default: rowsDefault, max: rowsMax))

@@ -8,6 +8,7 @@ enum DeviceRoutes {
     static let all: [Route] = [
         Route("GET", "/v1/users/{user}/devices", .keyed(list)),
         Route("GET", "/v1/devices/{device}", .keyed(show)),
+        Route("DELETE", "/v1/devices/{device}", .keyed(remove)),
         Route("GET", "/v1/devices/{device}/wakes", query: ["limit"], .keyed(wakes)),
     ]
 
@@ -25,6 +26,14 @@ enum DeviceRoutes {
 
     static func show(_ call: Call, _ app: AppID) throws(Problem) -> Step {
         try find(call, app) { view in .answer(.json(200, DeviceBody(view))) }
+    }
+
+    /// Ends its sessions and detaches its push token; the installation may log in anew.
+    static func remove(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        try find(call, app) { view in
+            let device = view.device
+            return AccessRoutes.administer(.removeDevice(app, device.user, device.device))
+        }
     }
 
     static func wakes(_ call: Call, _ app: AppID) throws(Problem) -> Step {

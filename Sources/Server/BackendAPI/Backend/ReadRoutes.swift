@@ -17,6 +17,12 @@ enum ReadRoutes {
             "GET", "/v1/conversations/{conversation}/receipts", query: paging,
             answerBytes: HTTPResponse.listBytesMax, .keyed(receipts)),
         Route("GET", "/v1/messages/{message}", answerBytes: messageBytes, .keyed(message)),
+        Route(
+            "GET", "/v1/users", query: paging.union(["prefix"]),
+            answerBytes: HTTPResponse.listBytesMax, .keyed(users)),
+        Route(
+            "GET", "/v1/conversations", query: paging, answerBytes: HTTPResponse.listBytesMax,
+            .keyed(allConversations)),
         Route("GET", "/v1/users/{user}", .keyed(user)),
         Route(
             "GET", "/v1/users/{user}/conversations", query: paging,
@@ -123,6 +129,34 @@ enum ReadRoutes {
         read(app, .user(try call.user()), orNo: "user") { reading throws(Problem) in
             guard case .user(let view) = reading else { return nil }
             return .json(200, UserBody(view))
+        }
+    }
+
+    static func users(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let query = BackendQuery.users(
+            prefix: try call.namePrefix(), after: try call.userCursor(.users),
+            limit: try rows(call))
+        let address = call.address
+        return read(app, query, orNo: "app") { reading throws(Problem) in
+            guard case .users(let users, let next) = reading else { return nil }
+            return try .list(
+                "users", users, next: next.map { .name(.users, address, $0) },
+                after: { .name(.users, address, $0.user) }, body: { ListedUserBody($0) })
+        }
+    }
+
+    static func allConversations(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let query = BackendQuery.allConversations(
+            after: try call.conversationCursor(.allConversations), limit: try rows(call))
+        let address = call.address
+        return read(app, query, orNo: "app") { reading throws(Problem) in
+            guard case .allConversations(let all, let next) = reading else { return nil }
+            return try .list(
+                "conversations", all,
+                next: next.map { PageCursor(.allConversations, of: address, $0.bytes).text },
+                after: {
+                    PageCursor(.allConversations, of: address, $0.conversation.bytes).text
+                }, body: { ListedConversationBody($0) })
         }
     }
 

@@ -19,6 +19,7 @@ struct PageCursor: Equatable {
         case campaigns = 7
         case audit = 8
         case users = 9
+        case allConversations = 10
     }
 
     /// The app and the path, shortened: no two lists that somebody pages through share one.
@@ -78,6 +79,16 @@ extension Call {
             throw .malformed("\(name): must be true or false")
         }
         return flag
+    }
+
+    /// What the names in a list begin with; empty: the list has all.
+    func namePrefix() throws(Problem) -> String {
+        let prefix = request.queryValue("prefix") ?? ""
+        guard prefix.isEmpty || UserID(prefix).isValid else {
+            throw .malformed(
+                "prefix: must be 1 to \(UserID.bytesMax) bytes without control characters")
+        }
+        return prefix
     }
 
     /// What `cursor` holds; `nil`: the list is asked for from its start.
