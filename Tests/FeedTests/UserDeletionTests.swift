@@ -49,6 +49,35 @@ struct UserDeletionTests {
         return found
     }
 
+    @Test("webhooks are told once that a user is deleted, after what the deletion ended")
+    func toldToWebhooks() throws {
+        let group = try world.converse(["anna", "bob"])
+        try world.publish("hello", to: group, from: "bob")
+        _ = try pushes.open("bob", phone)
+        try world.ask(
+            .webhooks(
+                .create(
+                    NewWebhook(
+                        key: WebhookKey(app: World.app, webhook: world.fresh()),
+                        url: "https://shop.example/", kinds: .all, secret: "s", series: 77))))
+        func told() throws -> [String] {
+            try world.all(WebhookEventRecord.self).map { "\($0.kind.name) \($0.user)" }
+        }
+        try delete()
+        #expect(try told().isEmpty, "decided is not done")
+        try finish()
+        let events = try told()
+        #expect(events.last == "user.deleted bob")
+        #expect(events.count { $0.hasPrefix("user.deleted") } == 1)
+        #expect(events.contains { $0.hasPrefix("message.deleted") })
+        #expect(events.contains { $0.hasPrefix("conversation.participants-changed") })
+        // The name is that of a new user, who can be deleted, too.
+        try world.converse(["anna", "bob"])
+        try delete()
+        try finish()
+        #expect(try told().count { $0 == "user.deleted bob" } == 2)
+    }
+
     // MARK: the decision
 
     @Test func nobodyIsLetInFromTheDecisionOn() throws {

@@ -448,11 +448,12 @@ class Operations:
         Answered when it is decided, durably: from then on nobody is let in as this user, the
         user's sessions are closed, and the user is not found here. The user's devices, feed,
         settings and receipts go, memberships end, messages become tombstones for everyone, and
-        the user's messages that wait for their time are dropped, soon after, in steps. While
-        that goes on the user can be brought into nothing (403; an announcement passes the user
-        over), and a login is refused for the time being; afterwards the same name is a new
-        user. The name stays where others hold it: as a member who left a conversation, as the
-        sender of what is deleted.
+        the user's messages that wait for their time are dropped, soon after, in steps;
+        webhooks are told when that is done (`user.deleted`). While that goes on the user can
+        be brought into nothing (403; an announcement passes the user over), and a login is
+        refused for the time being; afterwards the same name is a new user. The name stays
+        where others hold it: as a member who left a conversation, as the sender of what is
+        deleted.
         """
         answer: dict[str, Any] = self._ask(
             'DELETE',

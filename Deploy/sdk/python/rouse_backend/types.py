@@ -809,7 +809,8 @@ WebhookURL: TypeAlias = str
 WebhookEvents: TypeAlias = list[Literal[
     'message.created', 'message.edited', 'message.deleted', 'message.delivered', 'message.read',
     'conversation.created', 'conversation.participants-changed',
-    'conversation.metadata-changed', 'conversation.deleted', 'device.token-dropped'
+    'conversation.metadata-changed', 'conversation.deleted', 'device.token-dropped',
+    'user.deleted'
 ]]
 
 WebhookSecret: TypeAlias = str

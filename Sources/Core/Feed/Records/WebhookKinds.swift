@@ -1,12 +1,12 @@
 public import Model
 
 /// What a webhook can be told of. The raw value stands in rows and is the bit in
-/// `WebhookRecord.kinds`; it is never reused. The next free one is 10, the highest possible 62.
+/// `WebhookRecord.kinds`; it is never reused. The next free one is 11, the highest possible 62.
 public enum WebhookEventKind: UInt64, StoredNumber, CaseIterable {
     case messageCreated = 0
     case messageEdited = 1
     case messageDeleted = 2
-    /// A user got further: every message up to a position is on one of his devices.
+    /// A user got further: every message up to a position is on one of the user's devices.
     case messageDelivered = 3
     case messageRead = 4
     case conversationCreated = 5
@@ -15,6 +15,8 @@ public enum WebhookEventKind: UInt64, StoredNumber, CaseIterable {
     case conversationDeleted = 8
     /// APNs called a device's push token dead or wrong.
     case tokenDropped = 9
+    /// The deletion of a user is carried out.
+    case userDeleted = 10
 
     /// As backends write it (Protocol/webhooks.md, WHK-6).
     public var name: String {
@@ -29,6 +31,7 @@ public enum WebhookEventKind: UInt64, StoredNumber, CaseIterable {
         case .metadataChanged: "conversation.metadata-changed"
         case .conversationDeleted: "conversation.deleted"
         case .tokenDropped: "device.token-dropped"
+        case .userDeleted: "user.deleted"
         }
     }
 

@@ -135,13 +135,14 @@ public struct WebhookEventRecord: Record, Equatable {
     public var number: UInt64
     public var kind: WebhookEventKind
     public var at: Timestamp
-    /// `nil`: it is about a device.
+    /// `nil`: it is about a device or a user.
     public var conversation: ConversationID?
     public var message: MessageID?
     /// Of the message; of a receipt up to where.
     public var position: UInt64 = 0
     public var version: UInt64 = 0
-    /// Who did it; of a receipt or a device, whose it is; empty: the app's backend.
+    /// Who did it; of a receipt or a device, whose it is; the user who was deleted; empty: the app's
+    /// backend.
     public var user = ""
     /// Users' names.
     public var joined: [String] = []

@@ -294,6 +294,7 @@ extension Work {
             try put(
                 NameErasureRecord(
                     app: deletion.app, user: deletion.user, due: now + limits.nameLifetime))
+            note(WebhookEvent(deleted: deletion.user), deletion.app)
         }
         return max(1, deleted)
     }

@@ -291,13 +291,13 @@ extension Work {
         case .metadataChanged: view.metadata = try record(MetadataRecord.self, key)
         case .conversationCreated: view.conversation = conversation
         case .messageDeleted, .messageDelivered, .messageRead, .participantsChanged,
-            .conversationDeleted, .tokenDropped:
+            .conversationDeleted, .tokenDropped, .userDeleted:
             break
         }
         return view
     }
 
-    /// His rows go in steps.
+    /// A user's rows go in steps.
     private func isBeingDeleted(_ user: UserID, _ app: AppID) throws(RuleFailure) -> Bool {
         try record(UserDeletionRecord.self, [.app(app), .user(user)]) != nil
     }

@@ -186,6 +186,12 @@ struct WebhookEvent {
         self.user = user
     }
 
+    /// The deletion of the user is carried out.
+    init(deleted user: UserID) {
+        kind = .userDeleted
+        self.user = user.name
+    }
+
     init(_ dropped: TokenFeedbackRecord) {
         kind = .tokenDropped
         user = dropped.user.name

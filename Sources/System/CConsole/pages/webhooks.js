@@ -6,7 +6,8 @@ import { appTabs } from "./campaigns.js";
 
 const kinds = [
   "message.created", "message.edited", "message.deleted", "message.delivered", "message.read", "conversation.created",
-  "conversation.participants-changed", "conversation.metadata-changed", "conversation.deleted", "device.token-dropped",
+  "conversation.participants-changed", "conversation.metadata-changed", "conversation.deleted",
+  "device.token-dropped", "user.deleted",
 ];
 
 export async function show(target, [app]) {

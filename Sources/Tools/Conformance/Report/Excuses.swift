@@ -49,6 +49,7 @@ extension Coverage {
         "WHK-10: MUST drop an event whose `id`",
         "WHK-12: MUST be counted in the next",
         "WHK-15: MUST be told once, in the",
+        "WHK-16: MUST be told once, when it",
     ]
 
     private static let ofClients: [Excuse] = [
