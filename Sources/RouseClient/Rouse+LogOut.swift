@@ -13,9 +13,10 @@ extension Rouse {
     /// in a store of its own (`RouseExtension.erase`).
     ///
     /// The screen is cleared before anything is erased. A process that ends before that has erased
-    /// nothing: the next one goes on to log the user out, unless it says by
-    /// `ClientConfiguration.user` that this user is logged in. What a phone that did not answer
-    /// goes on to show, the next client of this store takes away before all else.
+    /// nothing: the next one goes on to log the user out, erases, tells `RouseChange.loggedOut` and
+    /// closes, unless it says by `ClientConfiguration.user` that this user is logged in. What a
+    /// phone that did not answer goes on to show, the next client of this store takes away before
+    /// all else.
     ///
     /// - Returns: whether the server has done its part.
     /// - Throws: when the store cannot be used or written: then nothing was erased in it; the
@@ -24,7 +25,9 @@ extension Rouse {
     public func logOut(
         within time: Milliseconds = 10_000
     ) async throws(LocalStoreError) -> Bool {
-        guard loggingOut == nil else { throw .unavailable("the client is logging out") }
+        guard !isLoggingOut else { throw .unavailable("the client is logging out") }
+        isLoggingOut = true
+        defer { isLoggingOut = false }
         try send(.forgetDevice(ForgetDevice()))
         let end = clock.now + time
         let timer = Task { [weak self, clock] in
@@ -37,6 +40,26 @@ extension Rouse {
             refresh()
         }
         timer.cancel()
+        try await eraseUser()
+        return isDone
+    }
+
+    /// The server has carried out the logout that an earlier process began: the rest of it.
+    func finishLogOut() async {
+        guard !isLoggingOut, !isClosed else { return }
+        isLoggingOut = true
+        defer { isLoggingOut = false }
+        tell(.loggedOut)
+        do {
+            try await eraseUser()
+        } catch {
+            // The server lets this device in no more: the next process is told so again.
+            storeTrouble("\(error)")
+        }
+    }
+
+    /// Clears the screen, erases everything of the user, and closes.
+    private func eraseUser() async throws(LocalStoreError) {
         give(.willSuspend)
         // Before anything is erased, so that an app that starts no client without a user is left
         // with a clear screen, too, whenever its process ends.
@@ -48,7 +71,6 @@ extension Rouse {
         // Again and last, for the phone may not have answered. The store goes on to say that it is
         // to be done: the next client of this store does it first.
         await clearScreen()
-        return isDone
     }
 
     func logOutEnded(_ isDone: Bool) {

@@ -299,6 +299,8 @@ extension Rouse {
         case .loggedOut:
             logOutEnded(true)
             answer(.gaveUp)
+            // Not from within the steps, whose end it waits for.
+            if !isLoggingOut { Task { await finishLogOut() } }
         case .parked: answer(.gaveUp)
         case .otherUser(let user):
             tell(.trouble("the backend vouched for \(user), and the app has another user"))

@@ -92,7 +92,10 @@ public actor Rouse {
     /// What is asked of the server's history, at most `ClientLimits.fetchesPending` at a time.
     var fetching: [UInt64: ConversationID] = [:]
     var lastFetch: UInt64 = 0
-    /// Waits for the end of a logout.
+    /// From the call that logs out, or from the server's answer to the logout of an earlier
+    /// process, to the end.
+    var isLoggingOut = false
+    /// Waits for the server's part of a logout.
     var loggingOut: CheckedContinuation<Bool, Never>?
 
     /// - Parameters:

@@ -94,6 +94,9 @@ public enum RouseChange: Equatable, Sendable {
     /// The server does not take the push token, or APNs called it dead (SES-18): no push will come
     /// until the app has registered with the system anew and said so with `setPush`.
     case pushTokenRefused
+    /// The logout that an earlier process began is done: everything of the user goes from the
+    /// screen and from here, and the client closes. To go on, make another.
+    case loggedOut
     /// The store failed, the server refused the login, or it wants a newer app.
     case trouble(String)
 }

@@ -122,6 +122,33 @@ import Wire
         leaving.cancel()
     }
 
+    @Test("a logout that a later process brings to its end erases as the first would have")
+    func finishedLater() async throws {
+        let stage = try Stage()
+        try await left(stage)
+        stage.server.feed.withLock { $0.isSilent = true }
+        let first = stage.process(over: FaultyStore(stage.disk))
+        await first.scene(.active)
+        let leaving = Task { try await first.logOut(within: 7_000) }
+        while try TableLocalStore(store: stage.disk).load().lastMutation < 2 { await Task.yield() }
+        stage.server.feed.withLock { $0.isSilent = false }
+        // In front, and in a wake that nobody sees.
+        let second = stage.process(over: FaultyStore(stage.disk))
+        var changes = await second.changes().makeAsyncIterator()
+        #expect(stage.phone.screen == [1])
+        let result = await second.woken(by: nil, within: 30_000)
+        #expect(result != .failed)
+        var told: [RouseChange] = []
+        // The client's end ends the sequence.
+        while let change = await changes.next() { told.append(change) }
+        #expect(told.last == .loggedOut)
+        while stage.phone.icon != 0 { await Task.yield() }
+        #expect(stage.phone.screen.isEmpty)
+        #expect(try erased(stage))
+        #expect(stage.server.feed.withLock { $0.sent.count } == 1, "what waited was not sent")
+        leaving.cancel()
+    }
+
     /// For a process that ends when it asks for the `looks`th time what stands on the screen: it is
     /// never answered, and the phone that the next process finds is as it was.
     private func ending(_ stage: Stage, looks: Int) throws -> Stage {

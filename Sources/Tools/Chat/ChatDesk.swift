@@ -293,6 +293,7 @@ actor ChatDesk {
         case .results(let results):
             let refused = results.first { $0.code != 0 }
             if let refused { model.remark = "\(Refusal(code: refused.code))" }
+        case .loggedOut: model.remark = "logged out: everything of this user is erased here"
         // Of troubles the records tell, and when they are over.
         case .entries, .unread, .inSync, .pushTokenRefused, .trouble: break
         }
