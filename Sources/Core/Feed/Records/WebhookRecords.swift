@@ -141,8 +141,7 @@ public struct WebhookEventRecord: Record, Equatable {
     /// Of the message; of a receipt up to where.
     public var position: UInt64 = 0
     public var version: UInt64 = 0
-    /// Who did it; of a receipt or a device, whose it is; of a deletion, the user who is gone; empty:
-    /// the app's backend.
+    /// Who did it; of a receipt, a device or a deletion, whose it is; empty: the app's backend.
     public var user = ""
     /// Users' names.
     public var joined: [String] = []
