@@ -267,6 +267,60 @@ struct NodesTests {
         third.stop()
     }
 
+    @Test("a row that somebody holds by hand keeps what is done in the background from nobody else")
+    func heldByHand() throws {
+        let peer = try PostgresPeer.shared()
+        let server = try RealServer(settings: try settings("held_by_hand"))
+        let people = #"{"participants":["anna","ben"]}"#
+        #expect(try server.ask("POST", "/v1/conversations", people) == 201)
+        /// Changes in the user's feed.
+        func head(_ user: String) throws -> String {
+            struct User: Decodable {
+                struct Feed: Decodable { let head: UInt64 }
+                let feed: Feed
+            }
+            let body = try server.shown("/v1/users/\(user)")
+            return "\(try JSONDecoder().decode(User.self, from: Data(body.utf8)).feed.head)"
+        }
+        let before = (try head("anna"), try head("ben"))
+        let ended = Latch()
+        let holder = Thread {
+            // Ended below, by its name.
+            _ = try? peer.psql(
+                """
+                SET application_name = 'by hand'; BEGIN;
+                SELECT * FROM held_by_hand."user" WHERE "user" = 'anna' FOR UPDATE;
+                SELECT pg_sleep(600);
+                """)
+            ended.arrive()
+        }
+        holder.start()
+        let isHeld = """
+            DO $$ BEGIN LOOP
+                PERFORM pg_stat_clear_snapshot();
+                EXIT WHEN EXISTS (SELECT 1 FROM pg_stat_activity
+                    WHERE application_name = 'by hand' AND wait_event = 'PgSleep');
+                PERFORM pg_sleep(0.01);
+            END LOOP; END $$
+            """
+        #expect(try peer.psql(isHeld) == "")
+        // More than are told in the request itself.
+        let users = (["anna", "ben"] + (0..<300).map { "u\($0)" }).map { "\"\($0)\"" }
+        let announcement =
+            #"{"users":["# + users.joined(separator: ",")
+            + #"],"parts":[{"mime_type":"text/plain","text":"hi"}]}"#
+        #expect(try server.ask("POST", "/v1/announcements", announcement) == 201)
+        while try head("ben") == before.1 {}
+        #expect(try head("anna") == before.0)
+        let end = """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                WHERE application_name = 'by hand'
+            """
+        #expect(try peer.psql(end) == "")
+        while try head("anna") == before.0 {}
+        #expect(ended.wait(seconds: 60))
+    }
+
     @Test("a database without tables is told what makes them, and `migrate` does")
     func migrates() throws {
         let named = try settings("unmigrated").flatMap { ["--set", $0] }
@@ -310,5 +364,24 @@ struct NodesTests {
         server.stop()
         let refused = try peer.psql("SET ROLE least; DROP TABLE rights.message")
         #expect(refused.contains("must be owner"), "\(refused)")
+    }
+}
+
+extension RealServer {
+    /// The status of the backend API's answer.
+    func ask(_ method: String, _ path: String, _ body: String) throws -> Int {
+        let curl = Process()
+        curl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        curl.arguments = [
+            "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "-X", method,
+            "-H", "Authorization: Bearer \(apiKey)", "-H", "Content-Type: application/json",
+            "-d", body, "http://127.0.0.1:\(apiPort)\(path)",
+        ]
+        let pipe = Pipe()
+        curl.standardOutput = pipe
+        try curl.run()
+        let text = pipe.fileHandleForReading.readDataToEndOfFile()
+        curl.waitUntilExit()
+        return Int(String(decoding: text, as: UTF8.self)) ?? 0
     }
 }

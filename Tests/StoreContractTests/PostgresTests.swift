@@ -72,6 +72,30 @@ struct PostgresTests {
         }
     }
 
+    @Test("whoever waits for nothing is told at once of a row that somebody holds by hand")
+    func heldByHand() throws {
+        let store = try Self.open("by_hand")
+        defer { store.close() }
+        for name in ["a", "b"] { try store.put(Self.owner, Self.row(name, 1)) }
+        let hand = try PostgresConnection(
+            try PostgresPeer.shared().address, options: [], silence: 7_000)
+        defer { hand.close() }
+        try hand.run("BEGIN")
+        _ = try hand.rows(
+            "SELECT number FROM by_hand.owner WHERE owner = 'a' FOR UPDATE",
+            columns: [Column("number", .integer)])
+        try store.writeFetching { transaction throws(StoreError) in
+            transaction.waitForNothing()
+            let reads = ["a", "b", "c"].map {
+                Read.row(Self.owner, key: [.text($0)], lock: .wait)
+            }
+            #expect(
+                try transaction.fetch(reads) == [.busy, .row(Self.row("b", 1)), .row(nil)])
+            try transaction.put(Self.owner, Self.row("b", 2))
+        }
+        #expect(try Self.ask("SELECT number FROM by_hand.owner WHERE owner = 'b'") == [2])
+    }
+
     @Test("two hold a key in common, and nobody writes it meanwhile")
     func sharedKeys() throws {
         let (one, other) = (

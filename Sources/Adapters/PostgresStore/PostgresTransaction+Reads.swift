@@ -125,7 +125,8 @@ extension PostgresTransaction {
 
     /// Above everything held while nothing is written, or where the server finds out.
     private func mayWait(_ place: Place, _ waits: Bool) -> Bool {
-        waits || !hasSentWrites && highest.map { $0 < place } ?? true
+        if waits { return true }
+        return !hasSentWrites && !waitsForNothing && highest.map { $0 < place } ?? true
     }
 
     // MARK: Asking

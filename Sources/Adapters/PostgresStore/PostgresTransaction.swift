@@ -17,6 +17,8 @@ final class PostgresTransaction: FetchingTransaction {
     /// Rows that were written before all locks were taken may be what the holder of another lock
     /// waits for: from then on no lock is waited for.
     private(set) var hasSentWrites = false
+    /// Nor is any lock waited for of which the caller has said so.
+    private(set) var waitsForNothing = false
     /// Changes of one table that were not sent yet. Anything else that is sent comes behind them.
     private var pending: PendingWrites?
     /// The error that ended the transaction before its body did.
@@ -118,6 +120,8 @@ final class PostgresTransaction: FetchingTransaction {
             try connection.sendQueued()
         }
     }
+
+    func waitForNothing() { waitsForNothing = true }
 
     // MARK: Parts
 

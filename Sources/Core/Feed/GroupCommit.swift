@@ -16,6 +16,8 @@ struct GroupCommit {
     var budget = Int.max
     var limits = RuleLimits()
     var zones: any ZoneClock = OnlyUTC()
+    /// Whether they wait for rows that others hold.
+    var waits = true
 
     /// Behind each 64 requests the engine is sent what they have written, so that it carries it out
     /// while the next requests run. With a smaller number the same writes take more statements.
@@ -35,6 +37,7 @@ struct GroupCommit {
     mutating func carryOut(
         in rows: FetchedRows, now: () -> Timestamp
     ) throws(StoreError) {
+        if !waits { rows.waitForNothing() }
         try fetchExpected(rows, now())
         while results.count < requests.count, spent < budget {
             if try carryOutKnown(in: rows, now: now) { return }

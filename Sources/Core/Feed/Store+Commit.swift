@@ -12,6 +12,7 @@ extension Store {
     ///   - budget: when the requests carried out so far have read or written this many rows, the
     ///     next is left for another transaction; the first is always carried out.
     ///   - zones: for what is told at a time of the device's own clock.
+    ///   - waits: whether they wait for rows that other transactions hold; of a `DistantStore`.
     ///   - applied: called when all are carried out and written, and nothing is committed; more
     ///     than once if the transaction is tried again.
     /// - Returns: for each request, in order, as far as the budget went, its outcome, or why
@@ -21,13 +22,16 @@ extension Store {
     public func commit(
         _ requests: [StoreRequest], through rows: WorkingSet? = nil,
         budget: Int = .max, limits: RuleLimits = RuleLimits(), zones: any ZoneClock = OnlyUTC(),
-        applied: ([Result<StoreOutcome, StoreError>]) -> Void = { _ in }
+        waits: Bool = true, applied: ([Result<StoreOutcome, StoreError>]) -> Void = { _ in }
     ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
         let rows = rows ?? WorkingSet(carrying: 0)
+        var group = GroupCommit(requests)
+        (group.budget, group.limits, group.zones) = (budget, limits, zones)
+        group.waits = waits
         var attempt = 1
         while true {
             do throws(StoreError) {
-                return try commitOnce(requests, rows, budget, limits, zones, applied)
+                return try commitOnce(group, rows, applied)
             } catch {
                 guard case .conflict = error, attempt < limits.attempts else { throw error }
                 attempt += 1
@@ -36,23 +40,19 @@ extension Store {
     }
 
     private func commitOnce(
-        _ requests: [StoreRequest], _ rows: WorkingSet, _ budget: Int,
-        _ limits: RuleLimits, _ zones: any ZoneClock,
+        _ group: GroupCommit, _ rows: WorkingSet,
         _ applied: ([Result<StoreOutcome, StoreError>]) -> Void
     ) throws(StoreError) -> [Result<StoreOutcome, StoreError>] {
-        if let distant = self as? any DistantStore {
-            var group = GroupCommit(requests)
-            (group.budget, group.limits, group.zones) = (budget, limits, zones)
-            return try distant.commit(group, applied)
-        }
+        if let distant = self as? any DistantStore { return try distant.commit(group, applied) }
         var results: [Result<StoreOutcome, StoreError>] = []
         func carryOut(in transaction: any StoreTransaction) throws(StoreError) {
             results = []
             var spent = 0
-            for request in requests where spent < budget {
+            for request in group.requests where spent < group.budget {
                 do throws(StoreError) {
                     let outcome = try Rules.execute(
-                        request, in: transaction, now: self.now(), limits: limits, zones: zones)
+                        request, in: transaction, now: self.now(), limits: group.limits,
+                        zones: group.zones)
                     spent += outcome.rows.total
                     results.append(.success(outcome))
                 } catch {

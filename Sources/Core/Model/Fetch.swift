@@ -48,10 +48,15 @@ public protocol FetchingTransaction: StoreTransaction {
     /// out while the caller goes on. From then on a lock is taken if it is free, else the answer is
     /// `.busy`: whoever holds it may wait for a row that was written.
     func sendWrites() throws(StoreError)
+    /// From now on a lock of a key is taken if it is free, else the answer is `.busy`: for requests
+    /// that pass over what others hold. An engine that waits for nothing need not do anything.
+    func waitForNothing()
 }
 
 extension FetchingTransaction {
     public func sendWrites() throws(StoreError) {}
+
+    public func waitForNothing() {}
 }
 
 /// A store whose reads each take a round trip, unless many are fetched at once.

@@ -78,6 +78,9 @@ public final class FetchedRows {
         self.guardOf = guardOf
     }
 
+    /// Requests are told at once that another transaction holds what they lock (`.conflict`).
+    public func waitForNothing() { engine.waitForNothing() }
+
     // MARK: Requests
 
     /// Runs one request, which may throw what the store's errors are but for a miss.

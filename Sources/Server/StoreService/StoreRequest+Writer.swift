@@ -17,6 +17,17 @@ extension StoreRequest {
         }
     }
 
+    /// Whether it is about many, and leaves those of whom another transaction holds something for
+    /// a later turn.
+    var passesOver: Bool {
+        switch self {
+        case .claimPushes, .sweepWakes, .coalesceReceipts, .continueFanOut, .continueDeletions,
+            .enforceRetention, .campaigns(.advance), .schedules(.publishDue):
+            true
+        default: false
+        }
+    }
+
     /// Whether it may change what the directory of apps shows.
     var changesApps: Bool {
         guard case .administer(let administration) = self else { return false }

@@ -20,6 +20,7 @@ extension StoreWriter {
         answer: (Int, [StoreResult]) -> Void = { _, _ in }
     ) -> [StoreResult] {
         let started = SystemClock.monotonicMilliseconds()
+        let waits = started >= hurriesUntil
         var place: UInt64?
         func leave() {
             if let place { shared.order?.leave(place) }
@@ -30,7 +31,7 @@ extension StoreWriter {
             let outcomes = try health.waiting(lane: role.number) { () throws(StoreError) in
                 try store.commit(
                     requests, through: rows, budget: budget, limits: ruleLimits,
-                    zones: shared.zones
+                    zones: shared.zones, waits: waits
                 ) {
                     leave()
                     place = shared.order?.enter()
@@ -45,6 +46,14 @@ extension StoreWriter {
         } catch {
             leave()
             let began = divides ?? started
+            if waits, case .conflict = error, role.number == 0, !store.isSoleWriter,
+                requests.contains(where: \.passesOver)
+            {
+                hurriesUntil = SystemClock.monotonicMilliseconds() + Self.hurryTime
+                health.record(lane: role.number) { $0.failedCommits += 1 }
+                return commit(
+                    requests, budget: budget, divides: divides, first: first, answer: answer)
+            }
             if case .conflict = error, !store.isSoleWriter, requests.count > 1,
                 !isOver(division: began)
             {
@@ -57,6 +66,10 @@ extension StoreWriter {
             return results
         }
     }
+
+    /// How long the duties wait for no row after one of them has waited in vain: whoever holds it
+    /// may do so for long, and each turn would wait for it again, with all that is in it.
+    private static let hurryTime: UInt64 = 10_000
 
     /// A transaction that meets another node's may wait for a row. Where there are other nodes it
     /// is tried once: a group is divided then, and one request waits until others had their turn.

@@ -121,24 +121,66 @@ extension Work {
     /// - Returns: how many steps it took.
     func continueAnnouncements(_ budget: inout Int) throws(RuleFailure) -> Int {
         var steps = 0
-        while budget > 0, steps == 0 || !isHalfSpent, let batch = try nextBatch() {
-            budget -= try advance(batch)
+        var held: Set<SortKey> = []
+        while budget > 0, steps == 0 || !isHalfSpent, held.count < Self.heldMax,
+            let batch = try nextBatch(besides: held)
+        {
+            guard let work = try advance(batch) else {
+                held.insert(SortKey(batch.rowKey))
+                continue
+            }
+            budget -= work
             steps += 1
         }
         return steps
     }
 
-    /// One batch. If something of it cannot be read, its users are served one by one, and whom
-    /// that concerns is passed over.
-    private func advance(_ batch: AnnouncementBatchRecord) throws(RuleFailure) -> Int {
+    /// Batches that are passed over in one turn because other transactions hold all that is left of
+    /// them.
+    private static let heldMax = 8
+
+    /// One batch. If something of it cannot be read, or another transaction holds something of it,
+    /// its users are served one by one, and whom that concerns is passed over.
+    ///
+    /// - Returns: how much was done; `nil`: nothing, because of what others hold.
+    private func advance(_ batch: AnnouncementBatchRecord) throws(RuleFailure) -> Int? {
         do throws(RuleFailure) {
             return try step { () throws(RuleFailure) in try self.serve(batch) }
         } catch {
+            if case .store(.conflict) = error { return try serveFree(batch) }
             guard case .store(.corrupt(let detail)) = error else { throw error }
             return try step { () throws(RuleFailure) in
                 try self.serveReadable(batch, detail)
             }
         }
+    }
+
+    /// Users whom others hold stay in the batch.
+    private func serveFree(_ next: AnnouncementBatchRecord) throws(RuleFailure) -> Int? {
+        let served = try stepPassingOver { () throws(RuleFailure) -> Int in
+            let id: [ColumnValue] = [.app(next.app), .identifier(next.announcement)]
+            guard let announcement = try self.record(AnnouncementRecord.self, id, lock: .wait),
+                let batch = try self.record(AnnouncementBatchRecord.self, next.rowKey)
+            else { return 0 }
+            try self.noteTurn(Self.announcementTurn, of: batch.app)
+            let users = batch.listed
+            var held: [UserID] = []
+            var rest = users[...]
+            while let user = rest.popFirst() {
+                do throws(RuleFailure) {
+                    try self.savepoint { () throws(RuleFailure) in
+                        try self.serve(announcement, to: user)
+                    }
+                } catch {
+                    guard case .store(.conflict) = error else { throw error }
+                    held.append(user)
+                }
+                if self.isHalfSpent { break }
+            }
+            try self.keep((held + rest)[...], of: batch)
+            return users.count - rest.count - held.count
+        }
+        return served.flatMap { $0 > 0 ? $0 : nil }
     }
 
     private func serveReadable(
@@ -205,15 +247,28 @@ extension Work {
                 detail: "announcement_batch \(batch.number): \(detail)"))
     }
 
-    func hasAnnouncements() throws(RuleFailure) -> Bool { try nextBatch() != nil }
+    func hasAnnouncements() throws(RuleFailure) -> Bool { try nextBatch(besides: []) != nil }
 
-    private func nextBatch() throws(RuleFailure) -> AnnouncementBatchRecord? {
+    private func nextBatch(
+        besides held: Set<SortKey>
+    ) throws(RuleFailure) -> AnnouncementBatchRecord? {
         let last = try record(MetaRecord.self, [.text(Self.announcementTurn)])
         let name = String(decoding: last?.bytes ?? [], as: UTF8.self)
         var next = try records(
             AnnouncementBatchRecord.self, Scan(after: [.text(name)], limit: 1))
         if next.isEmpty { next = try records(AnnouncementBatchRecord.self, Scan(limit: 1)) }
-        return next.first
+        guard let first = next.first, held.contains(SortKey(first.rowKey)) else {
+            return next.first
+        }
+        // Behind it, and from the start once more.
+        for after in [first.rowKey, nil] {
+            let others = try records(
+                AnnouncementBatchRecord.self, Scan(after: after, limit: Self.heldMax + 1))
+            if let free = others.first(where: { !held.contains(SortKey($0.rowKey)) }) {
+                return free
+            }
+        }
+        return nil
     }
 
     /// - Returns: how many users were served, at least 1.

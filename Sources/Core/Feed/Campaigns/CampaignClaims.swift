@@ -116,23 +116,29 @@ struct CampaignClaims {
         let rows = try dueRows(atMost: ids.count)
         var ids = ids
         let count = ids.count
-        try transaction.savepoint { () throws(StoreError) in
-            let ordered = rows.sorted {
-                $0.push.precedes($1.push, orInTie: $0.push.campaign < $1.push.campaign)
+        let ordered = rows.sorted {
+            $0.push.precedes($1.push, orInTie: $0.push.campaign < $1.push.campaign)
+        }
+        for row in ordered {
+            guard let id = ids.first else { break }
+            // The pushes left are due as before; one goes on in any case.
+            guard ids.count == count || !transaction.isSpent else {
+                isMore = true
+                break
             }
-            for row in ordered {
-                guard let id = ids.first else { break }
-                // The pushes left are due as before; one goes on in any case.
-                guard ids.count == count || !transaction.isSpent else {
-                    isMore = true
-                    break
-                }
+            var isClaimed = false
+            let isDone = try transaction.passingOver { () throws(StoreError) in
                 let user = try transaction.record(
                     UserRecord.self, [.app(row.push.app), .user(row.push.user)], lock: .wait)
-                if try claim(row, isKnown: user != nil, id) { ids = ids.dropFirst() }
+                isClaimed = try claim(row, isKnown: user != nil, id)
             }
-            try writeDown()
+            guard isDone else {
+                comeAgain(at: now + WakeRules.heldPause)
+                continue
+            }
+            if isClaimed { ids = ids.dropFirst() }
         }
+        try transaction.savepoint { () throws(StoreError) in try writeDown() }
     }
 
     // MARK: Which rows

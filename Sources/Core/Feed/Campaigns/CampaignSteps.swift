@@ -25,9 +25,10 @@ extension Work {
                 index: "campaign_by_due", through: [.timestamp(now)],
                 limit: limits.campaignsAtOnce))
         for known in due where budget > 0 && (count == 0 || !isSpent) {
-            let work = try step { () throws(RuleFailure) in
+            let done = try stepPassingOver { () throws(RuleFailure) in
                 try self.advance(known.app, known.campaign, budget)
             }
+            guard let work = done else { continue }
             budget -= work
             count += work
         }

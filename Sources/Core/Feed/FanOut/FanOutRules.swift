@@ -81,15 +81,39 @@ extension Work {
         var steps = try continueAnnouncements(&share)
         budget = max(1, budget - (granted - share))
         var isFirst = true
-        while budget > 0, isFirst || !isSpent, let row = try nextJob() {
-            budget -= try advance(row, by: min(budget, limits.fanOutStep))
+        var held = 0
+        while budget > 0, held < Self.heldMax, isFirst || !isSpent, let row = try nextJob() {
+            guard let work = try advance(row, by: min(budget, limits.fanOutStep)) else {
+                held += 1
+                continue
+            }
+            budget -= work
             steps += 1
             isFirst = false
         }
-        var more = try nextJob() != nil
-        if !more { more = try hasAnnouncements() }
+        // What others hold is no reason to come again at once.
+        var more = steps > 0
+        if more, try nextJob() == nil { more = try hasAnnouncements() }
         if more { effects.background.insert(.fanOut) }
         return .progressed(count: steps, more: more)
+    }
+
+    /// Jobs that are passed over in one turn because other transactions hold something of them.
+    private static let heldMax = 8
+
+    /// Another transaction holds something of the job: the others have their turn before it comes
+    /// again.
+    private func passOver(_ row: [ColumnValue]) throws(RuleFailure) {
+        _ = try stepPassingOver { () throws(RuleFailure) in
+            let next = try self.job(row)
+            try self.noteTurn(Self.fanOutTurn, of: next.app)
+            guard try self.lockConversation(next.app, next.conversation) != nil,
+                var job = try self.oldestJob(next.app, next.conversation),
+                job.revision == next.revision
+            else { return }
+            job.turnAt = max(self.now, job.turnAt + 1)
+            try self.put(job)
+        }
     }
 
     /// The row of the job whose turn it is, as stored: one that cannot be read has its turn too.
@@ -109,8 +133,8 @@ extension Work {
     /// One step of a job. If something of it cannot be read, fewer recipients are served at once,
     /// until the one that it concerns is left: that one is passed over.
     ///
-    /// - Returns: how much was done, at least 1: what failed counts too.
-    private func advance(_ row: [ColumnValue], by granted: Int) throws(RuleFailure) -> Int {
+    /// - Returns: how much was done, at least 1: what failed counts too; `nil`: it was passed over.
+    private func advance(_ row: [ColumnValue], by granted: Int) throws(RuleFailure) -> Int? {
         do throws(RuleFailure) {
             return try step { () throws(RuleFailure) in
                 let job = try self.job(row)
@@ -119,9 +143,13 @@ extension Work {
                 return max(1, granted - left)
             }
         } catch {
+            if case .store(.conflict) = error {
+                try passOver(row)
+                return nil
+            }
             guard case .store(.corrupt(let detail)) = error else { throw error }
             if granted > 1, try isReadable(row) {
-                return granted + (try advance(row, by: granted / 2))
+                return granted + (try advance(row, by: granted / 2) ?? 0)
             }
             try step { () throws(RuleFailure) in try self.setAside(row, detail) }
             return granted

@@ -10,40 +10,44 @@ extension WakeRules {
     /// used, and the next step goes on.
     static let mendedAtOnce = 32
 
-    static func mendSetBack(in transaction: any StoreTransaction) throws(StoreError) {
+    /// - Returns: whether the rest of it waits for what other transactions hold.
+    static func mendSetBack(in transaction: any StoreTransaction) throws(StoreError) -> Bool {
         guard let record = try transaction.record(MetaRecord.self, [.text(setBackName)])
-        else { return }
+        else { return false }
+        var isHeldUp = false
         let moment = Timestamp(milliseconds: record.number)
         var left = gapStep
         // A push in flight has its lease; all else is decided again at once.
         left -= try mendWakes(
             index: "wake_by_deadline", [], past: moment + WakePolicy.lease, moment,
-            limit: left, in: transaction)
+            limit: left, in: transaction, &isHeldUp)
         for prefix in try PushQueues.prefixes(in: transaction) where left > 0 {
             left -= try mendWakes(
                 index: "wake_by_lane", prefix, past: moment + Reachability.setBackWait, moment,
-                limit: left, in: transaction)
+                limit: left, in: transaction, &isHeldUp)
         }
         left -= try mendCampaigns(moment, limit: left, in: transaction)
         left -= try mendSessions(moment, limit: left, in: transaction)
         left -= try mendWebhooks(moment, limit: left, in: transaction)
         if left > 0 { try finish(setBackName, record.number, in: transaction) }
+        return isHeldUp
     }
 
     private static func mendWakes(
         index: String, _ prefix: [ColumnValue], past bound: Timestamp, _ moment: Timestamp,
-        limit: Int, in transaction: any StoreTransaction
+        limit: Int, in transaction: any StoreTransaction, _ isHeldUp: inout Bool
     ) throws(StoreError) -> Int {
         let few = min(limit, mendedAtOnce)
         let rows = try transaction.records(
             WakeRecord.self,
             Scan(index: index, prefix: prefix, after: [.timestamp(bound)], limit: few))
-        let (count, _) = try onDevices(of: rows, in: transaction, now: moment) {
+        let (turn, _) = try onDevices(of: rows, atMost: few, in: transaction, now: moment) {
             (step: inout WakeStep) throws(StoreError) in
             step.machine.clockSetBack(to: moment)
         }
-        // Those that the turn left are the next step's.
-        return count == rows.count && count < few ? count : limit
+        if turn.held > 0, turn.held == turn.looked { isHeldUp = true }
+        // Those that the turn left, or passed over, are the next step's.
+        return turn.isWhole && turn.looked < few ? turn.looked : limit
     }
 
     /// One look at each: it decides anew when it is due.

@@ -16,7 +16,7 @@ extension WakeRules {
     public static func claim(
         _ request: ClaimPushes, in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> (ClaimedPushes, WakeEffects) {
-        var effects = try noticeGap(in: transaction, now: now)
+        var effects = try noticeGap(in: transaction, now: now).effects
         var claimed = ClaimedPushes(jobs: [], more: false, nextDue: nil)
         let streams = min(request.streams, request.ids.count, ClaimPushes.rowsMax)
         guard streams > 0 || request.countsQueues else { return (claimed, effects) }
@@ -50,31 +50,36 @@ extension WakeRules {
         return (claimed, effects)
     }
 
-    /// In the lock order, in a savepoint of their own, whose locks are a sequence. They are few,
-    /// so that a claim that ends with its turn leaves those that were due last.
+    /// In the lock order. They are few, so that a claim that ends with its turn leaves those that
+    /// were due last. A push of which another transaction holds something is due as before.
     private static func claim(
         _ rows: ArraySlice<DueRow>, _ request: ClaimPushes, _ subjects: WakeSubjects,
         in transaction: any StoreTransaction, now: Timestamp, _ claimed: inout ClaimedPushes,
         _ effects: inout WakeEffects
     ) throws(StoreError) {
-        var jobs = claimed.jobs
-        var found = WakeEffects()
-        try transaction.savepoint { () throws(StoreError) in
-            for row in rows.sorted(by: { $0.wake.precedes($1.wake) }) {
+        for row in rows.sorted(by: { $0.wake.precedes($1.wake) }) {
+            let claim = Claim(owner: request.boot, id: request.ids[claimed.jobs.count])
+            var job: PushJob?
+            var found = WakeEffects()
+            let isDone = try transaction.passingOver { () throws(StoreError) in
                 // The user's row first: a publish holds it while it looks at the same device.
                 let user = try transaction.record(
                     UserRecord.self, [.app(row.wake.app), .user(row.wake.user)], lock: .wait)
-                let claim = Claim(owner: request.boot, id: request.ids[jobs.count])
-                let (job, more) = try self.claim(
+                (job, found) = try self.claim(
                     row, claim, subjects, isSuspended: user?.isSuspended ?? false,
                     in: transaction, now: now)
-                if let job { jobs.append(job) }
-                found += more
             }
+            guard isDone else {
+                claimed.comeAgain(at: now + heldPause)
+                continue
+            }
+            if let job { claimed.jobs.append(job) }
+            effects += found
         }
-        claimed.jobs = jobs
-        effects += found
     }
+
+    /// How long a claim waits that met a push of which another transaction holds something.
+    static let heldPause: Milliseconds = 250
 
     private static func claim(
         _ due: DueRow, _ claim: Claim, _ subjects: WakeSubjects, isSuspended: Bool,
@@ -83,7 +88,8 @@ extension WakeRules {
         let row = due.wake
         guard
             let device = try transaction.record(
-                DeviceRecord.self, [.app(row.app), .user(row.user), .identifier(row.device)])
+                DeviceRecord.self, [.app(row.app), .user(row.user), .identifier(row.device)],
+                lock: .wait)
         else {
             if let row = try transaction.again(row) {
                 try transaction.delete(WakeRecord.self, row.rowKey)

@@ -26,7 +26,7 @@ extension WakeRules {
     public static func keepAlive(
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
-        let effects = try noticeGap(in: transaction, now: now)
+        let effects = try noticeGap(in: transaction, now: now).effects
         try transaction.savepoint { () throws(StoreError) in
             _ = try transaction.record(MetaRecord.self, [.text(aliveName)], lock: .wait)
             try transaction.put(MetaRecord(name: aliveName, number: now.milliseconds))
@@ -52,7 +52,7 @@ extension WakeRules {
         let others = rows.filter { row in
             row.owner != boot && !nodes.contains { $0 == row.owner }
         }
-        _ = try onDevices(of: others, all: true, in: transaction, now: now) {
+        try onEachDevice(of: others, in: transaction, now: now) {
             (step: inout WakeStep) throws(StoreError) in
             if let owner = step.row.owner, owner != boot, !nodes.contains(owner) {
                 step.machine.ownerGone(now: now)
@@ -68,7 +68,7 @@ extension WakeRules {
         let rows = try transaction.records(
             WakeRecord.self,
             Scan(index: "wake_by_owner", prefix: [.identifier(boot)], limit: mendedAtOnce))
-        _ = try onDevices(of: rows, in: transaction, now: now) {
+        _ = try onDevices(of: rows, atMost: mendedAtOnce, in: transaction, now: now) {
             (step: inout WakeStep) throws(StoreError) in
             if step.row.owner == boot { step.machine.ownerGone(now: now) }
         }
@@ -76,16 +76,19 @@ extension WakeRules {
 
     /// Looks at `alive_at` and, after a gap, makes waiting wakes due again, before anything is
     /// claimed or any grace is taken for over.
+    ///
+    /// - Returns: also whether the rest of that waits for what other transactions hold.
     static func noticeGap(
         in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> WakeEffects {
+    ) throws(StoreError) -> (effects: WakeEffects, isHeldUp: Bool) {
         if let last = try lastAlive(in: transaction), isGap(since: last, now: now) {
             try transaction.savepoint { () throws(StoreError) in
                 try openGap(in: transaction, now: now)
             }
         }
-        try mendSetBack(in: transaction)
-        return try closeGap(in: transaction, now: now)
+        let isHeldUp = try mendSetBack(in: transaction)
+        let closed = try closeGap(in: transaction, now: now)
+        return (closed.effects, isHeldUp || closed.isHeldUp)
     }
 
     private static func isSetBack(since last: Timestamp, now: Timestamp) -> Bool {
@@ -159,7 +162,7 @@ extension WakeRules {
                 try transaction.put(MetaRecord(name: gapName, number: now.milliseconds))
             }
         }
-        _ = try onDevices(of: rows, all: true, in: transaction, now: now) {
+        try onEachDevice(of: rows, in: transaction, now: now) {
             (step: inout WakeStep) throws(StoreError) in
             step.machine.serviceStarted(lastAlive: lastAlive, now: now)
         }
@@ -175,9 +178,9 @@ extension WakeRules {
 
     private static func closeGap(
         in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> WakeEffects {
+    ) throws(StoreError) -> (effects: WakeEffects, isHeldUp: Bool) {
         var effects = WakeEffects()
-        guard let until = try gap(in: transaction) else { return effects }
+        guard let until = try gap(in: transaction) else { return (effects, false) }
         var left = gapStep
         // The other half of the turn is for the sweep that notices the gap.
         while left == gapStep || left > 0 && !transaction.hasSpent(1, of: 2) {
@@ -185,19 +188,23 @@ extension WakeRules {
             let rows = try transaction.records(
                 WakeRecord.self,
                 Scan(index: "wake_by_waiting", through: [.timestamp(until)], limit: limit))
-            let (count, found) = try onDevices(of: rows, in: transaction, now: now) {
+            let (turn, found) = try onDevices(
+                of: rows, atMost: limit, in: transaction, now: now
+            ) {
                 (step: inout WakeStep) throws(StoreError) in
                 // Due since the outage: it leaves at the rate of what an outage held up.
                 try step.perform(step.machine.serviceWasAway(now: min(until, now)))
             }
             effects += found
-            left -= count
-            if count == rows.count, count < limit {
+            left -= turn.looked
+            if turn.isWhole, turn.looked < limit {
                 try finish(gapName, until.milliseconds, in: transaction)
                 break
             }
+            // What others hold is found again in the next turn.
+            if turn.held > 0 { return (effects, true) }
         }
-        return effects
+        return (effects, false)
     }
 
     // MARK: Each second
@@ -209,7 +216,7 @@ extension WakeRules {
     public static func sweep(
         rows most: Int, in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> (count: Int, more: Bool, effects: WakeEffects) {
-        var effects = try noticeGap(in: transaction, now: now)
+        var (effects, isHeldUp) = try noticeGap(in: transaction, now: now)
         let sessions = try sweepSessions(most, in: transaction, now: now, &effects)
         let deadlines = try sweepDeadlines(most, in: transaction, now: now, &effects)
         let alerts = try expireAlerts(most, in: transaction, now: now)
@@ -220,8 +227,8 @@ extension WakeRules {
         let all = [sessions, deadlines, alerts, timed]
         var more = all.contains(where: \.more)
         // What follows from a gap, or from a clock set back, goes on at once, too.
-        if !more { more = try gap(in: transaction) != nil }
-        if !more { more = try transaction.record(MetaRecord.self, [.text(setBackName)]) != nil }
+        if !more, !isHeldUp { more = try gap(in: transaction) != nil }
+        if !more, !isHeldUp { more = try transaction.record(MetaRecord.self, [.text(setBackName)]) != nil }
         return (all.reduce(0) { $0 + $1.count }, more, effects)
     }
 
@@ -238,16 +245,14 @@ extension WakeRules {
             SessionRecord.self,
             Scan(index: "session_by_expected", through: [.timestamp(now)], limit: most))
         var found = WakeEffects()
-        var count = 0
-        try transaction.savepoint { () throws(StoreError) in
-            for session in sessions.sorted(by: { $0.precedes($1) })
-            where count == 0 || !transaction.isSpent {
+        var turn = SweptRows(of: sessions.count, atMost: most)
+        for session in sessions.sorted(by: { $0.precedes($1) }) where turn.goesOn(transaction) {
+            try turn.carryOut(in: transaction) { () throws(StoreError) in
                 found += try expire(session, in: transaction, now: now)
-                count += 1
             }
         }
         effects += found
-        return (count, count < sessions.count || count == most)
+        return (turn.looked, turn.hasMore)
     }
 
     private static func expire(
@@ -320,7 +325,7 @@ extension WakeRules {
         let rows = try transaction.records(
             WakeRecord.self,
             Scan(index: "wake_by_deadline", through: [.timestamp(now)], limit: most))
-        let (looked, found) = try onDevices(of: rows, in: transaction, now: now) {
+        let (turn, found) = try onDevices(of: rows, atMost: most, in: transaction, now: now) {
             (step: inout WakeStep) throws(StoreError) in
             try step.perform(step.machine.leaseEnded(now: now))
             if let gap, let since = step.row.waitingSince, since <= gap {
@@ -336,7 +341,7 @@ extension WakeRules {
             }
         }
         effects += found
-        return (looked, looked < rows.count || looked == most)
+        return (turn.looked, turn.hasMore)
     }
 
     /// The device would not be let in if it came.
@@ -373,15 +378,14 @@ extension WakeRules {
         let alerts = try transaction.records(
             AlertRecord.self,
             Scan(index: "alert_by_expiry", through: [.timestamp(now)], limit: most))
-        var count = 0
-        try transaction.savepoint { () throws(StoreError) in
-            for alert in alerts.sorted(by: { $0.precedes($1, orInTie: $0.seq < $1.seq) })
-            where count == 0 || !transaction.isSpent {
-                count += 1
+        var turn = SweptRows(of: alerts.count, atMost: most)
+        for alert in alerts.sorted(by: { $0.precedes($1, orInTie: $0.seq < $1.seq) })
+        where turn.goesOn(transaction) {
+            try turn.carryOut(in: transaction) { () throws(StoreError) in
                 try expire(alert, in: transaction, now: now)
             }
         }
-        return (count, count < alerts.count || count == most)
+        return (turn.looked, turn.hasMore)
     }
 
     private static func expire(
@@ -411,30 +415,37 @@ extension WakeRules {
             Scan(
                 index: "alert_by_moment", prefix: [.unsigned(AlertPhase.delayed.rawValue)],
                 through: [.timestamp(now)], limit: most))
-        var released = WakeEffects()
-        var count = 0
-        try transaction.savepoint { () throws(StoreError) in
-            for found in rows.sorted(by: { $0.precedes($1, orInTie: $0.seq < $1.seq) })
-            where count == 0 || !transaction.isSpent {
-                count += 1
-                try transaction.lockUser(found.app, found.user)
-                guard let alert = try transaction.again(found) else { continue }
-                guard
-                    let device = try transaction.record(
-                        DeviceRecord.self,
-                        [.app(alert.app), .user(alert.user), .identifier(alert.device)])
-                else {
-                    try transaction.delete(AlertRecord.self, alert.rowKey)
-                    continue
-                }
-                var step = try WakeStep(device, in: transaction, now: now)
-                if try step.release(alert.message) { released.released += 1 }
-                try step.save()
-                released += step.effects
+        var turn = SweptRows(of: rows.count, atMost: most)
+        for found in rows.sorted(by: { $0.precedes($1, orInTie: $0.seq < $1.seq) })
+        where turn.goesOn(transaction) {
+            var released = WakeEffects()
+            let isDone = try turn.carryOut(in: transaction) { () throws(StoreError) in
+                released = try release(found, in: transaction, now: now)
             }
+            if isDone { effects += released }
         }
-        effects += released
-        return (count, count < rows.count || count == most)
+        return (turn.looked, turn.hasMore)
+    }
+
+    private static func release(
+        _ found: AlertRecord, in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        try transaction.lockUser(found.app, found.user)
+        guard let alert = try transaction.again(found) else { return WakeEffects() }
+        guard
+            let device = try transaction.record(
+                DeviceRecord.self,
+                [.app(alert.app), .user(alert.user), .identifier(alert.device)], lock: .wait)
+        else {
+            try transaction.delete(AlertRecord.self, alert.rowKey)
+            return WakeEffects()
+        }
+        var step = try WakeStep(device, in: transaction, now: now)
+        let isReleased = try step.release(alert.message)
+        try step.save()
+        var effects = step.effects
+        if isReleased { effects.released += 1 }
+        return effects
     }
 
     // MARK: One device
@@ -443,36 +454,91 @@ extension WakeRules {
         of row: WakeRecord, in transaction: any StoreTransaction
     ) throws(StoreError) -> DeviceRecord? {
         let device = try transaction.record(
-            DeviceRecord.self, [.app(row.app), .user(row.user), .identifier(row.device)])
+            DeviceRecord.self, [.app(row.app), .user(row.user), .identifier(row.device)],
+            lock: .wait)
         if device == nil, let row = try transaction.again(row) {
             try transaction.delete(WakeRecord.self, row.rowKey)
         }
         return device
     }
 
-    /// Runs `body` on the device of each row, in the lock order and in a savepoint of its own,
-    /// whose locks are a sequence; of all of them, or of one and those that the turn allows.
-    ///
-    /// - Returns: of how many rows.
+    /// Runs `body` on the device of each row, in the lock order; of one and those that the turn
+    /// allows. A row of which another transaction holds something is passed over.
     static func onDevices(
-        of rows: [WakeRecord], all isWhole: Bool = false, in transaction: any StoreTransaction,
+        of rows: [WakeRecord], atMost most: Int, in transaction: any StoreTransaction,
         now: Timestamp, _ body: (inout WakeStep) throws(StoreError) -> Void
-    ) throws(StoreError) -> (count: Int, effects: WakeEffects) {
+    ) throws(StoreError) -> (turn: SweptRows, effects: WakeEffects) {
         var effects = WakeEffects()
-        var count = 0
-        try transaction.savepoint { () throws(StoreError) in
-            for row in rows.sorted(by: { $0.precedes($1) })
-            where isWhole || count == 0 || !transaction.isSpent {
-                count += 1
-                _ = try transaction.record(
-                    UserRecord.self, [.app(row.app), .user(row.user)], lock: .wait)
-                guard let device = try device(of: row, in: transaction) else { continue }
-                var step = try WakeStep(device, in: transaction, now: now)
-                try body(&step)
-                try step.save()
-                effects += step.effects
+        var turn = SweptRows(of: rows.count, atMost: most)
+        for row in rows.sorted(by: { $0.precedes($1) }) where turn.goesOn(transaction) {
+            var found = WakeEffects()
+            let isDone = try turn.carryOut(in: transaction) { () throws(StoreError) in
+                found = try onDevice(of: row, in: transaction, now: now, body)
+            }
+            if isDone { effects += found }
+        }
+        return (turn, effects)
+    }
+
+    /// The same for all of them, none passed over: at the start of a process.
+    static func onEachDevice(
+        of rows: [WakeRecord], in transaction: any StoreTransaction, now: Timestamp,
+        _ body: (inout WakeStep) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        for row in rows.sorted(by: { $0.precedes($1) }) {
+            try transaction.savepoint { () throws(StoreError) in
+                _ = try onDevice(of: row, in: transaction, now: now, body)
             }
         }
-        return (count, effects)
     }
+
+    private static func onDevice(
+        of row: WakeRecord, in transaction: any StoreTransaction, now: Timestamp,
+        _ body: (inout WakeStep) throws(StoreError) -> Void
+    ) throws(StoreError) -> WakeEffects {
+        _ = try transaction.record(
+            UserRecord.self, [.app(row.app), .user(row.user)], lock: .wait)
+        guard let device = try device(of: row, in: transaction) else { return WakeEffects() }
+        var step = try WakeStep(device, in: transaction, now: now)
+        try body(&step)
+        try step.save()
+        return step.effects
+    }
+}
+
+/// How far one turn of a sweep got with the rows that it found.
+struct SweptRows {
+    /// Rows looked at, those passed over among them.
+    private(set) var looked = 0
+    /// Those of which another transaction holds something.
+    private(set) var held = 0
+    private let found: Int
+    private let most: Int
+
+    init(of found: Int, atMost most: Int) {
+        self.found = found
+        self.most = most
+    }
+
+    /// Whether the turn takes another row: one is done in any case.
+    func goesOn(_ transaction: any StoreTransaction) -> Bool {
+        looked == held || !transaction.isSpent
+    }
+
+    /// - Returns: whether it was done.
+    @discardableResult
+    mutating func carryOut(
+        in transaction: any StoreTransaction, _ body: () throws(StoreError) -> Void
+    ) throws(StoreError) -> Bool {
+        looked += 1
+        let isDone = try transaction.passingOver(body)
+        if !isDone { held += 1 }
+        return isDone
+    }
+
+    /// All that was found is done.
+    var isWhole: Bool { held == 0 && looked == found }
+
+    /// Whether there may be more to do at once. What others hold is none of it.
+    var hasMore: Bool { looked > held && (looked < found || looked == most) }
 }

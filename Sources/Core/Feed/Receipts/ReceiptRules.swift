@@ -117,20 +117,33 @@ extension Work {
             Scan(
                 index: "receipt_due_by_due", through: [.timestamp(now)], limit: max(1, users)))
         var turns = 0
+        var passedOver = 0
         for row in due {
-            var seen = SeenMessages()
-            let isHeld = try step { () throws(RuleFailure) in
-                try self.collectDelivered(row.app, row.user, &seen)
-            }
-            let pending = try pendingReceipts(row.app, row.user)
-            for (index, receipt) in pending.enumerated() where index == 0 || !isSpent {
-                try step { () throws(RuleFailure) in try self.tell(receipt, seen) }
-            }
-            try step { () throws(RuleFailure) in try self.endTurn(row.app, row.user, isHeld) }
+            if try !turn(of: row) { passedOver += 1 }
             turns += 1
             if isSpent { break }
         }
-        return .progressed(count: turns, more: turns == max(1, users) || turns < due.count)
+        // What others hold is no reason to come again at once.
+        let isDone = turns > passedOver
+        return .progressed(
+            count: turns, more: isDone && (turns == max(1, users) || turns < due.count))
+    }
+
+    /// - Returns: `false`: another transaction holds what ends the turn, which is due as before.
+    private func turn(of row: ReceiptDueRecord) throws(RuleFailure) -> Bool {
+        var seen = SeenMessages()
+        let collected = try stepPassingOver { () throws(RuleFailure) in
+            try self.collectDelivered(row.app, row.user, &seen)
+        }
+        guard let isHeld = collected else { return false }
+        let pending = try pendingReceipts(row.app, row.user)
+        for (index, receipt) in pending.enumerated() where index == 0 || !isSpent {
+            _ = try stepPassingOver { () throws(RuleFailure) in try self.tell(receipt, seen) }
+        }
+        let ended: Void? = try stepPassingOver { () throws(RuleFailure) in
+            try self.endTurn(row.app, row.user, isHeld)
+        }
+        return ended != nil
     }
 
     /// No turn is further away than the interval, but for a clock that was set back: such a turn

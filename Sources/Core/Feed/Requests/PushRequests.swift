@@ -212,6 +212,8 @@ public struct ClaimedPushes: Equatable, Sendable {
         self.queues = queues
         self.nextDue = nextDue
     }
+
+    mutating func comeAgain(at time: Timestamp) { nextDue = min(nextDue ?? time, time) }
 }
 
 /// How much of one class is due.

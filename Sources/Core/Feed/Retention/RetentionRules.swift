@@ -22,9 +22,10 @@ extension Work {
             count += deleted
             more = isMore
             for part in RetentionPart.allCases {
-                let (deleted, isMore) = try step { () throws(RuleFailure) in
+                let done = try stepPassingOver { () throws(RuleFailure) in
                     try self.carryOut(part, share)
                 }
+                guard let (deleted, isMore) = done else { continue }
                 count += deleted
                 more = more || isMore
             }
@@ -55,13 +56,14 @@ extension Work {
                 let column = table.columns.firstIndex(where: { $0.name.isExactly(name) })
             else { continue }
             let scan = Scan(index: index, through: [.timestamp(now)], limit: limit - count)
-            count += try step { () throws(RuleFailure) in
+            let done = try stepPassingOver { () throws(RuleFailure) in
                 try self.deleteRows(of: table, scan) { row in
                     // It may have been given more time since it was found.
                     guard case .integer(let until) = row[column] else { return false }
                     return UInt64(max(0, until)) <= self.now.milliseconds
                 }
             }
+            count += done ?? 0
         }
         return (count, count >= limit)
     }

@@ -55,15 +55,18 @@ extension Work {
         return .progressed(count: steps, more: budget <= 0 || isSpent)
     }
 
-    /// 0 also where the fan-out of a conversation has to catch up first.
+    /// 0 also where the fan-out of a conversation has to catch up first, and where another
+    /// transaction holds something of it.
     private func workOfStep(
         _ body: () throws(RuleFailure) -> Int
     ) throws(RuleFailure) -> Int {
         do throws(RuleFailure) {
             return try step(body)
         } catch {
-            guard case .answer(.refused(.rateLimited, _)) = error else { throw error }
-            return 0
+            switch error {
+            case .answer(.refused(.rateLimited, _)), .store(.conflict): return 0
+            default: throw error
+            }
         }
     }
 

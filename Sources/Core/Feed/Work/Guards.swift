@@ -12,6 +12,20 @@ extension StoreTransaction {
         try hold(UserRecord.table, key: [.app(app), .user(user)])
     }
 
+    /// One of many things that a turn does. Where another transaction holds something of it, nothing
+    /// of it is done, and a later turn does it: it keeps none behind it from their turn.
+    ///
+    /// - Returns: whether it was done.
+    func passingOver(_ body: () throws(StoreError) -> Void) throws(StoreError) -> Bool {
+        do throws(StoreError) {
+            try savepoint(body)
+            return true
+        } catch {
+            guard case .conflict = error else { throw error }
+            return false
+        }
+    }
+
     /// The row as it is now: its guard was locked since it was found.
     func again<R: Record>(_ found: R) throws(StoreError) -> R? {
         try record(R.self, found.rowKey)

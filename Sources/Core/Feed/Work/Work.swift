@@ -156,6 +156,19 @@ final class Work {
         }
     }
 
+    /// A step that is one of many in a turn. `nil`: another transaction holds something of it, and
+    /// a later turn does it: it keeps none behind it from their turn.
+    func stepPassingOver<Value>(
+        _ body: () throws(RuleFailure) -> Value
+    ) throws(RuleFailure) -> Value? {
+        do throws(RuleFailure) {
+            return try step(body)
+        } catch {
+            guard case .store(.conflict) = error else { throw error }
+            return nil
+        }
+    }
+
     /// The caller holds the locks that protect the rows.
     func deleteRows(of table: Table, _ scan: Scan) throws(RuleFailure) -> Int {
         let rows = try rows(table, scan)

@@ -1,0 +1,236 @@
+import Foundation
+import MemoryStore
+import Model
+import Testing
+import Wake
+import Wire
+
+@testable import Feed
+
+/// Somebody holds a row for long, as with a statement typed by hand whose end was forgotten: what
+/// concerns it waits, and nobody else does.
+@Suite struct HeldRowsTests {
+    private let pushes: Pushes
+    private var world: World { pushes.world }
+
+    init() throws { pushes = try Pushes() }
+
+    /// A node whose duties wait for nothing any more, over the world's store as it is by now.
+    private final class Node {
+        let store: MemoryStore
+        private let engine: DistantEngine
+        private var limits: RuleLimits
+        /// Which keys of which table others hold.
+        var held: (table: String, key: [ColumnValue])?
+
+        init(_ world: World) {
+            store = world.store.copy()
+            store.isSoleWriter = false
+            engine = DistantEngine(store, lockRanks: Schema.lockRanks)
+            limits = world.limits
+            limits.attempts = 1
+            engine.isHeldElsewhere = { [weak self] read in
+                guard let held = self?.held, case .row(let table, let key, _) = read else {
+                    return false
+                }
+                return table.name == held.table && key == held.key
+            }
+        }
+
+        func hold(_ user: String, _ device: DeviceID?) {
+            let key: [ColumnValue] = [.app(World.app), .user(UserID(user))]
+            held =
+                device.map { (DeviceRecord.table.name, key + [.identifier($0)]) }
+                ?? (UserRecord.table.name, key)
+        }
+
+        @discardableResult
+        func ask(_ request: StoreRequest) throws -> StoreAnswer {
+            let results = try engine.commit([request], limits: limits, waits: false)
+            return try #require(results.first).get().answer
+        }
+
+        func all<R: Record>(_ type: R.Type) throws -> [R] {
+            var found: [R] = []
+            try store.read { snapshot throws(StoreError) in
+                found = try snapshot.records(type, Scan(limit: 10_000))
+            }
+            return found
+        }
+
+        func claim() throws -> ClaimedPushes {
+            let answer = try ask(
+                .claimPushes(
+                    ClaimPushes(
+                        boot: BootID(high: 9, low: 9), streams: 8,
+                        ids: (0..<8).map { WakeID(high: 78, low: $0) })))
+            guard case .pushes(let claimed) = answer else { throw Unexpected(answer: answer) }
+            return claimed
+        }
+
+        /// Until nothing is left to do at once.
+        func rest(_ request: StoreRequest) throws {
+            for _ in 0..<50 {
+                guard case .progressed(_, more: true) = try ask(request) else { return }
+            }
+            Issue.record("\(request) comes again at once for what others hold")
+        }
+    }
+
+    private static let users = ["anna", "ben", "carl"]
+
+    private func phone(_ user: String) -> DeviceID {
+        DeviceID(high: 5, low: UInt64(Self.users.firstIndex(of: user) ?? 9) + 1)
+    }
+
+    /// Their phones sleep, and a message has come for each.
+    private func publishToSleepers() throws {
+        for (number, user) in Self.users.enumerated() {
+            let session = try pushes.open(user, phone(user), token: UInt8(number + 1)).session
+            try pushes.end(session, within: 10)
+        }
+        try world.publish("one", to: try world.converse(Self.users), from: "anna")
+        world.pass(2_000)
+        try world.ask(.sweepWakes(rows: 10))
+    }
+
+    @Test(
+        "of many phones whose grace is over each is alerted but the one whose row is held",
+        arguments: users.dropFirst(), [true, false])
+    func graces(held: String, isDevice: Bool) throws {
+        try publishToSleepers()
+        for job in try pushes.claim() { try pushes.finish(job) }
+        world.pass(61_000)
+        try world.ask(.keepAlive)
+        let node = Node(world)
+        node.hold(held, isDevice ? phone(held) : nil)
+        try node.rest(.sweepWakes(rows: 10))
+        let others = Self.users.dropFirst().filter { $0 != held }
+        #expect(try node.claim().jobs.map(\.key.user.name) == others)
+        node.held = nil
+        try node.rest(.sweepWakes(rows: 10))
+        #expect(try node.claim().jobs.map(\.key.user.name) == [held])
+    }
+
+    @Test("devices that do not come back are taken for asleep but the one whose row is held")
+    func sessions() throws {
+        for user in Self.users {
+            let session = try pushes.open(user, phone(user), token: 1).session
+            try pushes.end(session, within: 1_000)
+        }
+        world.pass(2_000)
+        try world.ask(.keepAlive)
+        let node = Node(world)
+        node.hold("anna", nil)
+        try node.rest(.sweepWakes(rows: 10))
+        #expect(try node.all(SessionRecord.self).map(\.user.name) == ["anna"])
+    }
+
+    @Test(
+        "pushes leave but that of the user whose row is held, and the claim comes again for it",
+        arguments: [true, false])
+    func claims(isDevice: Bool) throws {
+        try publishToSleepers()
+        let node = Node(world)
+        node.hold("ben", isDevice ? phone("ben") : nil)
+        let claimed = try node.claim()
+        #expect(claimed.jobs.map(\.key.user.name) == ["carl"])
+        #expect(claimed.nextDue == world.now + WakeRules.heldPause)
+        #expect(!claimed.more)
+        node.held = nil
+        #expect(try node.claim().jobs.map(\.key.user.name) == ["ben"])
+    }
+
+    @Test("authors are told of what others have, but not of the reader whose row is held")
+    func receipts() throws {
+        let room = try world.converse(Self.users)
+        try world.publish("one", to: room, from: "anna")
+        for user in ["ben", "carl"] {
+            let session = try world.login(user, phone(user)).session
+            try pushes.acknowledge(session, try pushes.head(user))
+        }
+        world.pass(5_000)
+        let node = Node(world)
+        node.hold("ben", nil)
+        try node.rest(.coalesceReceipts(users: 10))
+        func told() throws -> [String] {
+            try node.all(ReceiptRecord.self).filter { $0.delivered > 0 }.map(\.user.name)
+        }
+        #expect(try told() == ["carl"])
+        node.held = nil
+        try node.rest(.coalesceReceipts(users: 10))
+        #expect(try told() == ["ben", "carl"])
+    }
+
+    @Test("a large conversation with a member whose row is held keeps no other one waiting")
+    func fanOut() throws {
+        world.limits.directRecipients = 1
+        let first = try world.converse(["anna", "ben"])
+        let second = try world.converse(["carl", "dora"])
+        try world.finishFanOut()
+        for room in [first, second] { try world.publish("one", to: room) }
+        func waiting(_ node: Node) throws -> Set<ConversationID> {
+            Set(try node.all(FanOutRecord.self).map(\.conversation))
+        }
+        for (held, room) in [("ben", first), ("dora", second)] {
+            let node = Node(world)
+            node.hold(held, nil)
+            try node.rest(.continueFanOut(recipients: 50))
+            #expect(try waiting(node) == [room])
+            node.held = nil
+            try node.rest(.continueFanOut(recipients: 50))
+            #expect(try waiting(node).isEmpty)
+        }
+    }
+
+    @Test("an announcement comes to all of its users but the one whose row is held")
+    func announcements() throws {
+        world.limits.directRecipients = 2
+        try world.converse(Self.users)
+        try world.finishFanOut()
+        let before = try world.all(EntryRecord.self).count
+        try world.ask(
+            .announce(
+                app: World.app,
+                Announcement(
+                    announcement: world.fresh(), users: Self.users,
+                    parts: [Part(mimeType: "text/plain", content: [65])]), idempotency: nil))
+        let node = Node(world)
+        node.hold("anna", nil)
+        try node.rest(.continueFanOut(recipients: 50))
+        #expect(try node.all(EntryRecord.self).count == before + 2)
+        node.held = nil
+        try node.rest(.continueFanOut(recipients: 50))
+        #expect(try node.all(EntryRecord.self).count == before + 3)
+        #expect(try node.all(AnnouncementBatchRecord.self).isEmpty)
+    }
+
+    @Test("a user is deleted while the row of another who is to be deleted is held")
+    func deletions() throws {
+        try world.converse(["anna", "carl"])
+        try world.converse(["ben", "carl"])
+        for user in ["anna", "ben"] {
+            try world.ask(.deleteUser(app: World.app, UserID(user), idempotency: nil))
+        }
+        let node = Node(world)
+        node.hold("anna", nil)
+        for _ in 0..<20 { try node.ask(.continueDeletions(rows: 50)) }
+        #expect(try node.all(UserDeletionRecord.self).map(\.user.name) == ["anna"])
+        #expect(try node.all(UserRecord.self).map(\.user.name) == ["anna", "carl"])
+    }
+
+    @Test("a campaign's pushes leave but that of the user whose row is held")
+    func campaigns() throws {
+        let campaigns = try Campaigns()
+        try campaigns.phones(1...3)
+        try campaigns.create()
+        try campaigns.advance()
+        let node = Node(campaigns.world)
+        node.hold("u2", nil)
+        let claimed = try node.claim()
+        #expect(claimed.jobs.map(\.key.user.name) == ["u1", "u3"])
+        #expect(claimed.nextDue.map { $0 <= campaigns.world.now + WakeRules.heldPause } == true)
+        node.held = nil
+        #expect(try node.claim().jobs.map(\.key.user.name) == ["u2"])
+    }
+}
