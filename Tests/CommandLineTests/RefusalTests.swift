@@ -35,6 +35,17 @@ import Testing
         #expect(problem.type == "urn:rouse:problem:command")
     }
 
+    @Test("a word that is not UTF-8 is refused, and none is made in its place")
+    func notText() throws {
+        let program = try Program()
+        #expect(try program.rouse("app", "create", "shop", "--new-store").status == 0)
+        let shell = ["/bin/bash", "-c", #""$0" app create $'z\xff\xfe' --json"#, Program.path]
+        let refused = try program.run(shell)
+        #expect(refused.status == 64 && refused.errors.contains("not UTF-8"), "\(refused.all)")
+        #expect(refused.output.contains(#""exit_status":64"#))
+        #expect(!(try program.rouse("app", "list").output.contains("z")))
+    }
+
     @Test("what a server refuses is printed once, as the server tells it")
     func ofTheServer() throws {
         let program = try Program()
@@ -47,7 +58,9 @@ import Testing
 
     @Test(
         "an output that cannot be made ends with 73",
-        arguments: ["man --to /proc/x", "dev certificates /proc/x", "dev key /proc/x/key"])
+        arguments: [
+            "man --to /proc/x", "dev certificates /proc/x", "dev key /proc/x/key",
+        ])
     func outputs(line: String) throws {
         let refused = try Program().rouse(words: line)
         #expect(refused.status == 73, "\(refused.status): \(refused.errors)")
