@@ -17,7 +17,9 @@ import Testing
             ("backup x --store junk --json", 65), ("backup pipe --store junk --json", 73),
             ("app list --json --config wrong.conf", 78), ("migrate --json --store gone", 69),
             ("node list --json", 78), ("backup --json x --config pg.conf", 78),
-            ("restore --json x --config pg.conf", 78),
+            ("restore --json x --config pg.conf", 78), ("fleet --json --traffic junk", 65),
+            ("fleet --json --traffic gone", 65), ("fleet --json --devices 10 --svg .", 73),
+            ("replay --json junk", 65),
         ])
     func json(line: String, status: Int32) throws {
         let program = try Program()
@@ -33,6 +35,20 @@ import Testing
         #expect(problem.exitStatus == status && !problem.title.isEmpty)
         #expect(refused.errors.contains(problem.detail), "\(refused.errors)")
         #expect(problem.type == "urn:rouse:problem:command")
+    }
+
+    @Test(
+        "a log that holds no message ends with 65, for whoever reads it",
+        arguments: ["/dev/null", "junk", "folder", "gone"])
+    func logs(file: String) throws {
+        let program = try Program()
+        try program.write("no log", "junk")
+        try program.write("no log", "folder/x")
+        for line in ["replay \(file)", "fleet --traffic \(file)"] {
+            let refused = try program.rouse(words: line)
+            #expect(refused.status == 65, "\(line): \(refused.all)")
+        }
+        #expect(try program.rouse("replay", "/dev/null").errors.contains("holds no line"))
     }
 
     @Test("a word that is not UTF-8 is refused, and none is made in its place")
@@ -60,6 +76,7 @@ import Testing
         "an output that cannot be made ends with 73",
         arguments: [
             "man --to /proc/x", "dev certificates /proc/x", "dev key /proc/x/key",
+            "apns-simulator --certificates /proc/x --control s",
         ])
     func outputs(line: String) throws {
         let refused = try Program().rouse(words: line)
