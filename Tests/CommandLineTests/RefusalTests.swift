@@ -62,6 +62,21 @@ import Testing
         #expect(!(try program.rouse("app", "list").output.contains("z")))
     }
 
+    @Test(
+        "a command that refuses what is no store leaves nothing beside it",
+        arguments: ["app list --store", "app set x --grace 3 --store", "migrate --store"])
+    func noStore(line: String) throws {
+        let program = try Program()
+        try program.write("this is no store, whoever takes it for one", "junk")
+        try program.write("x", "folder/x")
+        for file in ["junk", "folder"] {
+            let refused = try program.rouse(words: "\(line) \(file)")
+            #expect(refused.status == 69, "\(refused.all)")
+            #expect(refused.errors.contains(file))
+            #expect(!program.exists("\(file).lock") && !program.exists("\(file)-wal"))
+        }
+    }
+
     @Test("what a server refuses is printed once, as the server tells it")
     func ofTheServer() throws {
         let program = try Program()
