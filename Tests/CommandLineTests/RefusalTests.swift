@@ -77,6 +77,22 @@ import Testing
         }
     }
 
+    @Test(
+        "a key that cannot be read says what is there instead",
+        arguments: [
+            ("gone", "no such file"), ("folder", "directory"), ("empty", "empty"),
+            ("bytes", "not text"),
+        ])
+    func keys(file: String, said: String) throws {
+        let program = try Program()
+        try program.write("x", "folder/x")
+        try program.write("", "empty")
+        try program.write("\u{0}\u{1}", "bytes")
+        let refused = try program.rouse(words: "app issuer-key add shop --kid k --key \(file)")
+        #expect(refused.status == 1)
+        #expect(refused.errors.lowercased().contains(said), "\(refused.errors)")
+    }
+
     @Test("what a server refuses is printed once, as the server tells it")
     func ofTheServer() throws {
         let program = try Program()
