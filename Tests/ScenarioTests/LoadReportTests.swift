@@ -28,4 +28,14 @@ import Testing
         #expect(good.isGood && !good.text.contains("failed"))
     }
 
+    @Test("a copy that comes twice to one device stands for none that another lacks")
+    func copies() {
+        var flight = PublishDrive.Flight(due: 0, to: .group(2))
+        let news = [1, 1, 2, 0].map { flight.arrived(at: $0) }
+        #expect(news == [true, false, false, true] && flight.missing.isEmpty)
+        var single = PublishDrive.Flight(due: 0, to: .device(7))
+        let own = [0, 7].map { single.arrived(at: $0) }
+        #expect(own == [false, true] && single.missing.isEmpty)
+    }
+
 }
