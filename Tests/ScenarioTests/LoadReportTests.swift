@@ -38,4 +38,13 @@ import Testing
         #expect(own == [false, true] && single.missing.isEmpty)
     }
 
+    @Test("of a server's log a failure shows what went wrong, and not the everyday")
+    func logs() {
+        let opened = "time=1 level=info event=session.opened app=demo\n"
+        let log =
+            opened + "time=1 level=warning event=x\nFatal error\n"
+            + String(repeating: opened, count: 20)
+        #expect(ServerProcess.troubles(in: log, 5) == "time=1 level=warning event=x\nFatal error")
+        #expect(ServerProcess.troubles(in: opened, 5) == "(its log holds no warning)")
+    }
 }
