@@ -27,6 +27,25 @@ import Testing
         #expect(line("h\u{e9} 😀 👩‍👩‍👧") == "h\u{e9} 😀 👩‍👩‍👧")
         // A mark that comes after its letter is one character with it: one step back erases both.
         #expect(line("ae\u{301}\u{7f}b") == "ab")
+        // What is not seen is sent all the same.
+        #expect(line("a\u{200C}b") == "a\u{200C}b")
+    }
+
+    @Test("a letter takes as many marks as people write, however many are pasted")
+    func marks() {
+        let heap = "a" + String(repeating: "\u{301}", count: 500)
+        var (editor, _) = edit(Array("\u{1b}[200~\(heap)\u{1b}[201~b".utf8))
+        #expect(editor.text.count == 2 && editor.text[0].unicodeScalars.count == 32)
+        // Those before a letter join it once it stands before them.
+        for _ in 0..<50 {
+            _ = editor.take(.home)
+            _ = editor.take(.character("\u{301}"))
+        }
+        _ = editor.take(.home)
+        _ = editor.take(.character("a"))
+        _ = editor.take(.end)
+        let (text, column) = ChatDrawing.prompt(editor, 40)
+        #expect(text.unicodeScalars.count < 40 + 3 * 32 && column == 5)
     }
 
     @Test(
@@ -52,26 +71,47 @@ import Testing
     func bounds() {
         #expect(edit([0x61, 0xFF, 0xC3, 0x28, 0x62, 0x0D]).1 == ["a(b"])
         let (editor, _) = edit([UInt8](repeating: 0x61, count: LineEditor.lengthMax + 5))
-        #expect(editor.text.count == LineEditor.lengthMax && editor.lost == 5)
+        #expect(editor.excess == 5 && editor.lost == 0)
         // A sequence that never ends does not swallow the keyboard.
         let endless = [0x1B, 0x5B] + [UInt8](repeating: 0x31, count: 40)
         #expect(edit(endless + [0x0D]).1.joined().allSatisfy { $0 == "1" })
     }
 
-    @Test("a line that lost its end is not sent, and says so, until something is erased")
-    func lost() {
-        let long = [UInt8](repeating: 0x61, count: LineEditor.lengthMax + 503)
-        var (editor, lines) = edit(long + [0x0D])
-        #expect(lines == [] && editor.lost == 503)
+    private func status(_ editor: LineEditor) -> String {
         var model = ChatModel.looking()
         model.editor = editor
         let drawing = ChatDrawing(model, columns: 80, rows: 24)
-        #expect(drawing.lines[21].contains("2000 characters fit, 503 do not"))
-        _ = editor.take(.backspace)
-        #expect(editor.take(.enter)?.count == LineEditor.lengthMax - 1)
+        return drawing.lines[18..<22].joined()
+    }
+
+    @Test("a line that is too long is not sent, and says so, until all that is too much is erased")
+    func tooLong() {
+        let long = [UInt8](repeating: 0x61, count: LineEditor.lengthMax + 503)
+        var (editor, lines) = edit(long + [0x0D])
+        #expect(lines == [] && editor.excess == 503)
+        #expect(status(editor).contains("2000 characters fit, 503 do not"))
+        for left in (0..<503).reversed() {
+            #expect(editor.take(.enter) == nil)
+            _ = editor.take(.backspace)
+            #expect(editor.excess == left)
+        }
+        #expect(editor.take(.enter)?.count == LineEditor.lengthMax)
         // As many as fit are sent.
         (editor, lines) = edit(long.prefix(LineEditor.lengthMax) + [0x0D])
         #expect(lines.map(\.count) == [LineEditor.lengthMax])
+    }
+
+    @Test("a line whose end was lost is not sent, however much of it is erased")
+    func lost() {
+        var (editor, _) = edit([UInt8](repeating: 0x61, count: 20_000 + 7))
+        #expect(editor.lost == 7 && status(editor).contains("Ctrl-U"))
+        for _ in 0..<19_990 { _ = editor.take(.backspace) }
+        // Nor when it was left for another line, and come back to.
+        for key in [ChatKey.enter, .up, .down, .enter] { #expect(editor.take(key) == nil) }
+        #expect(editor.excess == 7 && editor.text.count == 10)
+        _ = editor.take(.eraseLine)
+        _ = editor.take(.character("b"))
+        #expect(editor.take(.enter) == "b")
     }
 
     @Test("what is pasted is one text, whatever lines and keys are in it")

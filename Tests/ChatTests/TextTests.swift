@@ -28,6 +28,47 @@ import Testing
         #expect(ChatText.plain(heaped).unicodeScalars.count == 32)
         let family = "👩🏽‍❤️‍💋‍👩🏽"
         #expect(ChatText.plain(family) == family)
+        // Nor with something between them that is not shown.
+        let parted = "a" + String(repeating: "\u{301}\u{200B}\u{202E}", count: 300)
+        #expect(ChatText.plain(parted).unicodeScalars.count == 32)
+    }
+
+    @Test(
+        "what nobody sees is not shown",
+        arguments: [
+            "\u{200B}", "\u{200E}", "\u{200F}", "\u{61C}", "\u{FEFF}", "\u{E0041}", "\u{200D}",
+            "\u{200C}", "\u{2060}", "\u{AD}", "\u{34F}", "\u{3164}", "\u{FFF9}",
+        ])
+    func hidden(_ hidden: String) {
+        #expect(ChatText.plain("a\(hidden)b\(hidden)") == "ab")
+        #expect(ChatText.width(hidden) == 0)
+        let text = "I owe 100  ✓✓ read"
+        for sender in ["y\(hidden)ou", "\(hidden)you", "Y\(hidden)OU\(hidden)"] {
+            let model = ChatModel.looking(at: [.row(1, text + hidden, by: sender)])
+            let lines = ChatDrawing(model, columns: 80, rows: 24).lines
+            #expect(lines.contains { $0.lowercased().hasPrefix("“you”: i owe 100") })
+            #expect(!lines.joined().contains(hidden))
+        }
+    }
+
+    @Test(
+        "signs that are seen, and what makes one picture of several, are shown",
+        arguments: ["🏴󠁧󠁢󠁳󠁣󠁴󠁿", "❤\u{FE0F}", "\u{600}12", "葛\u{E0100}", "1\u{FE0F}\u{20E3}"])
+    func shown(_ text: String) {
+        #expect(ChatText.plain(text) == text)
+    }
+
+    @Test(
+        "the name of another that could be taken for the user's own is quoted, and no other",
+        arguments: [
+            ("you", true), ("[you]", true), (" You", true), ("y\u{43E}u", true), ("ｙｏｕ", true),
+            ("y\u{FE0F}ou", true), ("y\u{336}ou", true), ("", true), ("you there", true),
+            ("youssef", false), ("ben", false), ("Zoë Young", true), ("José", false), ("晚上", false),
+        ])
+    func names(_ sender: String, _ isQuoted: Bool) {
+        let model = ChatModel.looking(at: [.row(1, "hello", by: sender)])
+        let lines = ChatDrawing(model, columns: 80, rows: 24).lines
+        #expect(lines.contains { $0.hasPrefix("“") } == isQuoted)
     }
 
     @Test("flags fill the lines of a message, and not more")

@@ -65,6 +65,21 @@ import Testing
         #expect(outcome.output.isEmpty)
     }
 
+    @Test("a chat's examples lack nothing but a terminal")
+    func chatExamples() throws {
+        let program = try Program()
+        #expect(try program.rouse("dev", "certificates", "tls").status == 0)
+        #expect(try program.rouse("dev", "key", "keys/issuer").status == 0)
+        let help = try program.rouse("chat", "--help").output
+        let examples = help.split(separator: "\n").filter { $0.hasPrefix("  rouse chat ") }
+        #expect(examples.count == 2)
+        for example in examples {
+            let words = example.split(separator: " ").dropFirst().map(String.init)
+            let outcome = try program.rouse(words)
+            #expect(outcome.status == 69, "\(example): \(outcome.errors)")
+        }
+    }
+
     @Test("nobody is told that they meant something quite different")
     func strangers() throws {
         for words in [["frobnicate"], ["app", "frobnicate"], ["serve", "--frobnicate"], ["app"]] {

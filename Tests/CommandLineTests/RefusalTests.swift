@@ -17,7 +17,9 @@ import Testing
             ("backup x --store junk --json", 65), ("backup pipe --store junk --json", 73),
             ("app list --json --config wrong.conf", 78), ("migrate --json --store gone", 69),
             ("node list --json", 78), ("backup --json x --config pg.conf", 78),
-            ("restore --json x --config pg.conf", 78),
+            ("restore --json x --config pg.conf", 78), ("fleet --json --traffic junk", 65),
+            ("fleet --json --traffic gone", 65), ("fleet --json --devices 10 --svg .", 73),
+            ("replay --json junk", 65),
         ])
     func json(line: String, status: Int32) throws {
         let program = try Program()
@@ -35,6 +37,62 @@ import Testing
         #expect(problem.type == "urn:rouse:problem:command")
     }
 
+    @Test(
+        "a log that holds no message ends with 65, for whoever reads it",
+        arguments: ["/dev/null", "junk", "folder", "gone"])
+    func logs(file: String) throws {
+        let program = try Program()
+        try program.write("no log", "junk")
+        try program.write("no log", "folder/x")
+        for line in ["replay \(file)", "fleet --traffic \(file)"] {
+            let refused = try program.rouse(words: line)
+            #expect(refused.status == 65, "\(line): \(refused.all)")
+        }
+        #expect(try program.rouse("replay", "/dev/null").errors.contains("holds no line"))
+    }
+
+    @Test("a word that is not UTF-8 is refused, and none is made in its place")
+    func notText() throws {
+        let program = try Program()
+        #expect(try program.rouse("app", "create", "shop", "--new-store").status == 0)
+        let shell = ["/bin/bash", "-c", #""$0" app create $'z\xff\xfe' --json"#, Program.path]
+        let refused = try program.run(shell)
+        #expect(refused.status == 64 && refused.errors.contains("not UTF-8"), "\(refused.all)")
+        #expect(refused.output.contains(#""exit_status":64"#))
+        #expect(!(try program.rouse("app", "list").output.contains("z")))
+    }
+
+    @Test(
+        "a command that refuses what is no store leaves nothing beside it",
+        arguments: ["app list --store", "app set x --grace 3 --store", "migrate --store"])
+    func noStore(line: String) throws {
+        let program = try Program()
+        try program.write("this is no store, whoever takes it for one", "junk")
+        try program.write("x", "folder/x")
+        for file in ["junk", "folder"] {
+            let refused = try program.rouse(words: "\(line) \(file)")
+            #expect(refused.status == 69, "\(refused.all)")
+            #expect(refused.errors.contains(file))
+            #expect(!program.exists("\(file).lock") && !program.exists("\(file)-wal"))
+        }
+    }
+
+    @Test(
+        "a key that cannot be read says what is there instead",
+        arguments: [
+            ("gone", "no such file"), ("folder", "directory"), ("empty", "empty"),
+            ("bytes", "not text"),
+        ])
+    func keys(file: String, said: String) throws {
+        let program = try Program()
+        try program.write("x", "folder/x")
+        try program.write("", "empty")
+        try program.write("\u{0}\u{1}", "bytes")
+        let refused = try program.rouse(words: "app issuer-key add shop --kid k --key \(file)")
+        #expect(refused.status == 1)
+        #expect(refused.errors.lowercased().contains(said), "\(refused.errors)")
+    }
+
     @Test("what a server refuses is printed once, as the server tells it")
     func ofTheServer() throws {
         let program = try Program()
@@ -47,7 +105,10 @@ import Testing
 
     @Test(
         "an output that cannot be made ends with 73",
-        arguments: ["man --to /proc/x", "dev certificates /proc/x", "dev key /proc/x/key"])
+        arguments: [
+            "man --to /proc/x", "dev certificates /proc/x", "dev key /proc/x/key",
+            "apns-simulator --certificates /proc/x --control s",
+        ])
     func outputs(line: String) throws {
         let refused = try Program().rouse(words: line)
         #expect(refused.status == 73, "\(refused.status): \(refused.errors)")

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import struct
 import sys
@@ -24,7 +25,8 @@ class Terminal:
 
     people = []
 
-    def __init__(self, user, arguments, folder):
+    def __init__(self, user, arguments, folder, name="xterm-256color", shell=False):
+        """`shell`: the program is told to a shell, that has jobs."""
         self.user = user
         self.screen = pyte.Screen(80, 24)
         self.stream = pyte.ByteStream(self.screen)
@@ -34,7 +36,7 @@ class Terminal:
         self.process = os.fork()
         if self.process == 0:
             os.login_tty(self.terminal)
-            os.environ.update(LC_ALL="C.UTF-8", TERM="xterm-256color")
+            os.environ.update(LC_ALL="C.UTF-8", TERM=name)
             words = [
                 arguments.rouse, "chat", "--user", user, "--app", arguments.app,
                 "--key", arguments.key, "--kid", arguments.kid, "--ca", arguments.ca,
@@ -42,6 +44,11 @@ class Terminal:
             ]
             if arguments.apns:
                 words += ["--apns", arguments.apns, "--topic", arguments.topic]
+            if shell:
+                # What runs the tests may block signals, and a shell hears of its jobs by one.
+                signal.pthread_sigmask(signal.SIG_SETMASK, [])
+                os.environ.update(PS1="shell: ", CHAT=shlex.join(words))
+                words = ["/bin/bash", "--norc", "--noprofile", "--noediting", "-i"]
             os.execv(words[0], words)
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.raw = b""
@@ -215,6 +222,50 @@ def pushed(anna, ben):
     anna.sees("Or at nine\\?.*read")
 
 
+def stopped(anna):
+    """The chat as a job of a shell: it stops and goes on, and the shell has its terminal."""
+    anna.sees("shell: ")
+    for stop in ["key", signal.SIGTSTP, signal.SIGSTOP]:
+        anna.line("$CHAT")
+        anna.sees("1 Dinner")
+        anna.type("half a")
+        anna.sees("> half a")
+        if stop == "key":
+            anna.type("\x1a")
+        else:
+            os.kill(os.tcgetpgrp(anna.master), stop)
+        anna.sees("Stopped")
+        if stop != signal.SIGSTOP and not re.search(rb"\[\?1049l(?!.*\[\?1049h)", anna.raw, re.S):
+            sys.exit(f"a chat that stopped keeps the terminal: {anna.raw[-200:]!r}")
+        anna.line("clear; echo by $((6 * 7))")
+        anna.sees("by 42")
+        anna.sees("Dinner|half", absent=True)
+        anna.line("fg; echo ended $?")
+        anna.sees("1 Dinner")
+        anna.sees("> half a")
+        anna.type(" line")
+        anna.sees("> half a line")
+        anna.type("\x03")
+        anna.sees("ended 0")
+        anna.line("clear")
+        anna.sees("Dinner|half", absent=True)
+
+
+def heaped(anna):
+    """A letter with very many marks, pasted: the chat goes on."""
+    anna.type("\x1b[200~a")
+    for _ in range(400):
+        anna.type("\u0301" * 500)
+        anna.look(0)
+    anna.type("\x1b[201~\x15")
+    anna.line("/open 1")
+    anna.sees("older above|you: |Nobody has said")
+    # What would fill its queue for a while does not keep anybody.
+    for _ in range(400):
+        anna.type("x" * 500)
+        anna.look(0)
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ["port", "ca", "app", "key", "kid", "rouse"]:
@@ -244,6 +295,18 @@ def main():
             status = ended.leave("")
             if status != 128 + signal.SIGTERM or not ended.raw.endswith(b"\x1b[?1049l"):
                 sys.exit(f"a chat that was ended left {status}, {ended.raw[-80:]!r}")
+            dumb = Terminal("anna", arguments, folder, name="dumb")
+            if dumb.leave("") != 69 or b"\x1b" in dumb.raw or b"dumb" not in dumb.raw:
+                sys.exit(f"a terminal that obeys nothing got {dumb.raw!r}")
+            heap = Terminal("anna", arguments, folder)
+            heap.sees("1 Dinner")
+            heaped(heap)
+            if heap.leave("\x03") != 0:
+                sys.exit("a chat with a heap of marks failed")
+            shell = Terminal("anna", arguments, folder, shell=True)
+            stopped(shell)
+            if shell.leave("exit\r") != 0:
+                sys.exit("the shell failed")
         finally:
             for person in list(people):
                 try:

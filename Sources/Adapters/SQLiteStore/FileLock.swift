@@ -53,6 +53,27 @@ final class FileLock {
 
     deinit { close(descriptor) }
 
+    /// Refuses what is no database before a lock file is left beside it. Where there is a lock file
+    /// already, a store was there, and nothing is looked at.
+    static func refuseStranger(_ path: String) throws(StoreError) {
+        guard access("\(path).lock", F_OK) != 0 else { return }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        // What it is that cannot be opened, opening it as a store says; if it is held, this process
+        // may be the holder, and closing would let go of its locks.
+        guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { return }
+        defer { close(descriptor) }
+        var header = [UInt8](repeating: 0, count: 16)
+        let count = read(descriptor, &header, header.count)
+        guard count >= 0 else {
+            throw .unavailable("\(path): \(FileOwner.reason(errno, path))")
+        }
+        guard count == 0 || header == Array("SQLite format 3\0".utf8) else {
+            throw .unavailable(
+                "\(path) is no SQLite database; if it was one, keep it as evidence and restore a "
+                    + "backup")
+        }
+    }
+
     /// The lock file, made if there is none.
     private static func opened(_ path: String, _ database: String) -> Int32 {
         // A link would have another file written to.

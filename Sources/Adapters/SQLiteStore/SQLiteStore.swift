@@ -67,6 +67,7 @@ public final class SQLiteStore: Store {
         self.tables = tables
         self.options = options
         files = StoreFiles(path)
+        try FileLock.refuseStranger(path)
         lock = try FileLock(path: "\(path).lock", of: path)
         Failpoint.hit(.storeLocked)
         try StagedStore.finish(path)

@@ -16,6 +16,11 @@ public enum SimulatorProgram {
         public let description: String
     }
 
+    /// A file or a folder of the simulator's cannot be made.
+    public struct CannotWrite: Error, CustomStringConvertible {
+        public let description: String
+    }
+
     /// The certificate and key of a directory; made there, with their authority, if they are
     /// missing or have expired. For a host on this machine only.
     ///
@@ -24,7 +29,9 @@ public enum SimulatorProgram {
         in directory: String
     ) throws -> (chain: [UInt8], key: [UInt8], authority: String) {
         let folder = URL(fileURLWithPath: directory, isDirectory: true)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try writing(folder) {
+            try FileManager.default.createDirectory(at: $0, withIntermediateDirectories: true)
+        }
         func url(_ file: File) -> URL { folder.appendingPathComponent(file.rawValue) }
         if let chain = try? Data(contentsOf: url(.certificate)),
             let key = try? Data(contentsOf: url(.key)),
@@ -43,13 +50,21 @@ public enum SimulatorProgram {
             FileManager.default.createFile(
                 atPath: keyPath, contents: Data(made.server.privateKeyPEM.utf8),
                 attributes: owner)
-        else { throw Problem(description: "cannot write \(keyPath)") }
-        try Data(made.server.certificatePEM.utf8).write(to: url(.certificate))
-        try Data(made.authorityPEM.utf8).write(to: url(.authority))
+        else { throw CannotWrite(description: "cannot write \(keyPath)") }
+        try writing(url(.certificate)) { try Data(made.server.certificatePEM.utf8).write(to: $0) }
+        try writing(url(.authority)) { try Data(made.authorityPEM.utf8).write(to: $0) }
         return (
             Array(made.server.certificatePEM.utf8), Array(made.server.privateKeyPEM.utf8),
             url(.authority).path
         )
+    }
+
+    private static func writing(_ url: URL, _ body: (URL) throws -> Void) throws(CannotWrite) {
+        do {
+            try body(url)
+        } catch {
+            throw CannotWrite(description: "cannot write \(url.path): \(ErrorWords.reason(error))")
+        }
     }
 
     /// The bytes of a file the command was given.

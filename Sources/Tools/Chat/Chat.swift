@@ -45,6 +45,8 @@ public struct ChatRefusal: Error, CustomStringConvertible {
 enum ChatEvent: Sendable {
     case keys([ChatKey])
     case resized
+    /// The system wants the program to stop for a while.
+    case suspended
     case ended
     case screen(ChatPhone.Screen)
     case push(ChatPushes.Arrival)
@@ -78,11 +80,10 @@ public enum Chat {
         }
         defer { pushes?.stop() }
         let terminal: ChatTerminal
-        do throws(ChatTerminal.NotATerminal) {
+        do throws(ChatTerminal.Unfit) {
             terminal = try ChatTerminal()
         } catch {
-            throw ChatRefusal(
-                description: "a chat needs a terminal for its input and its output")
+            throw ChatRefusal(description: error.description)
         }
         let (events, continuation) = AsyncStream.makeStream(of: ChatEvent.self)
         let input = ChatInput(terminal, continuation)
@@ -92,7 +93,10 @@ public enum Chat {
         await desk.open()
         pushes?.follow { continuation.yield(.push($0)) }
         for await event in events {
-            guard await desk.take(event) else { break }
+            // Who wants to leave does not wait for drawings of what was typed before.
+            let goesOn =
+                input.isInterrupted ? await desk.finish(event) : await desk.take(event)
+            guard goesOn else { break }
         }
         await desk.close()
         terminal.close()
@@ -126,11 +130,16 @@ public enum Chat {
     }
 }
 
-/// Reads the keyboard on a thread of its own, and notices the terminal's size.
+/// Reads the keyboard on a thread of its own, and notices the terminal's size, and what the system
+/// says of the program's job.
 private final class ChatInput: @unchecked Sendable {
-    // @unchecked: `isStopped` is guarded by `lock`.
+    // @unchecked: the variables are guarded by `lock`.
     private let lock = Lock()
     private var isStopped = false
+    private var hasInterrupt = false
+
+    /// The key that ends the chat is among those that wait.
+    var isInterrupted: Bool { lock.withLock { hasInterrupt } }
 
     init(_ terminal: ChatTerminal, _ events: AsyncStream<ChatEvent>.Continuation) {
         WorkThread.start("keyboard") { [self] in
@@ -142,8 +151,10 @@ private final class ChatInput: @unchecked Sendable {
                     return
                 }
                 let keys = reader.read(bytes)
+                if keys.contains(.interrupt) { lock.withLock { hasInterrupt = true } }
                 if !keys.isEmpty { events.yield(.keys(keys)) }
-                guard terminal.size != size else { continue }
+                if terminal.wasToldToStop { events.yield(.suspended) }
+                guard terminal.wasContinued || terminal.size != size else { continue }
                 size = terminal.size
                 events.yield(.resized)
             }

@@ -57,9 +57,10 @@ struct ChatBody {
     /// Trouble first: it stays until it is over, whatever else is said.
     private static func status(_ model: ChatModel, _ columns: Int, _ most: Int) -> [String] {
         var said = model.phase == .killed ? [] : [model.trouble.store, model.trouble.server]
-        let lost = model.editor.lost
-        if lost > 0 {
-            said.append("\(LineEditor.lengthMax) characters fit, \(lost) do not: erase some first")
+        let (excess, isWhole) = (model.editor.excess, model.editor.lost == 0)
+        if excess > 0 {
+            let way = isWhole ? "erase some first" : "the end is lost, erase the line (Ctrl-U)"
+            said.append("\(LineEditor.lengthMax) characters fit, \(excess) do not: \(way)")
         } else if !model.remark.isEmpty {
             said.append(model.remark)
         } else if !model.typing.isEmpty, model.phase == .front {
@@ -132,8 +133,14 @@ struct ChatBody {
     /// Another user's; one that could be taken for the user's own is quoted.
     private static func name(_ sender: String) -> String {
         let name = ChatText.plain(sender)
-        let isPlain = name.prefix { $0.isLetter || $0.isNumber }.lowercased() != "you"
-        return isPlain && !name.contains(":") ? name : "“\(name)”"
+        let own = "you"
+        let word = name.drop { !$0.isLetter && !$0.isNumber }
+            .prefix { $0.isLetter || $0.isNumber }
+        // Other scripts have letters that look like these; a mark may be hard to see.
+        let mayLookOwn =
+            word.isEmpty || word.lowercased() == own
+            || word.count == own.count && !word.allSatisfy(\.isASCII)
+        return mayLookOwn || name.contains(":") ? "“\(name)”" : name
     }
 
     /// How far a message got.

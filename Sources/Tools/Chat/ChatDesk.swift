@@ -79,9 +79,9 @@ actor ChatDesk {
     func take(_ event: ChatEvent) async -> Bool {
         var goesOn = true
         switch event {
-        case .keys(let keys):
-            for key in keys where goesOn { goesOn = await take(key) }
+        case .keys(let keys): goesOn = await take(keys)
         case .resized: break
+        case .suspended: terminal.suspend()
         case .ended: goesOn = false
         case .push(let arrival): await take(arrival)
         case .screen(let screen): (model.notices, model.icon) = (screen.notices, screen.icon)
@@ -89,6 +89,12 @@ actor ChatDesk {
         }
         await draw()
         return goesOn
+    }
+
+    /// The same once the person wants to leave: what was typed before counts still.
+    func finish(_ event: ChatEvent) async -> Bool {
+        guard case .keys(let keys) = event else { return true }
+        return await take(keys)
     }
 
     // MARK: Pushes
@@ -126,9 +132,24 @@ actor ChatDesk {
 
     // MARK: The keyboard
 
+    private func take(_ keys: [ChatKey]) async -> Bool {
+        let before = model.editor.text
+        for key in keys {
+            guard await take(key) else { return false }
+        }
+        let isText = model.editor.text.first.map { $0 != "/" } ?? false
+        if model.editor.text != before, let conversation = model.opened, model.phase == .front {
+            await process?.rouse.typing(isText, in: conversation)
+        }
+        return true
+    }
+
     private func take(_ key: ChatKey) async -> Bool {
         switch key {
         case .interrupt: return false
+        case .suspend:
+            terminal.suspend(wholeJob: true)
+            return true
         case .endOfInput where model.editor.text.isEmpty: return false
         case .pageUp, .pageDown:
             let (columns, rows) = terminal.size
@@ -136,18 +157,10 @@ actor ChatDesk {
             return true
         default: break
         }
-        let before = model.editor.text
-        let line = model.editor.take(key)
-        if let line {
-            model.remark = ""
-            if model.showsHelp { (model.showsHelp, model.top) = (false, 0) }
-            return await carryOut(ChatCommand(line))
-        }
-        let isText = model.editor.text.first.map { $0 != "/" } ?? false
-        if model.editor.text != before, let conversation = model.opened, model.phase == .front {
-            await process?.rouse.typing(isText, in: conversation)
-        }
-        return true
+        guard let line = model.editor.take(key) else { return true }
+        model.remark = ""
+        if model.showsHelp { (model.showsHelp, model.top) = (false, 0) }
+        return await carryOut(ChatCommand(line))
     }
 
     private func carryOut(_ command: ChatCommand) async -> Bool {

@@ -94,7 +94,8 @@ public struct ChatDrawing: Equatable, Sendable {
             used += width(editor.text[end])
             end += 1
         }
-        let text = String(editor.text[start..<end].map { $0.isNewline ? lineBreak : $0 })
+        let text = ChatText.plain(
+            String(editor.text[start..<end].map { $0.isNewline ? lineBreak : $0 }))
         // What does not fit is cut: also where nothing of it can be seen.
         let rest = end < editor.text.count ? "…" : ""
         return (ChatText.fit("> " + text + rest, columns), 2 + before)

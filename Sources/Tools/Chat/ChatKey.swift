@@ -6,7 +6,7 @@ public enum ChatKey: Equatable, Sendable {
     case enter, backspace, delete, left, right, up, down, home, end, pageUp, pageDown
     /// The word before the cursor, or all before it.
     case eraseWord, eraseLine
-    case redraw, interrupt, endOfInput
+    case redraw, interrupt, suspend, endOfInput
 }
 
 /// Takes keys out of what a terminal sends: UTF-8, and the sequences of xterm and its like.
@@ -61,6 +61,7 @@ public struct ChatKeyReader {
         case 0x06: (.right, 1)
         case 0x03: (.interrupt, 1)
         case 0x04: (.endOfInput, 1)
+        case 0x1A: (.suspend, 1)
         case 0x0C: (.redraw, 1)
         case 0x10: (.up, 1)
         case 0x0E: (.down, 1)
@@ -124,6 +125,11 @@ public struct ChatKeyReader {
         guard let text = String(validating: pending[..<length], as: UTF8.self) else {
             return (nil, 1)
         }
-        return (ChatText.plain(text).first.map { .character($0) }, length)
+        guard let character = text.first, !character.isNewline else {
+            return (.character(" "), length)
+        }
+        // What is not seen belongs to what is written all the same.
+        let isControl = character.unicodeScalars.contains { ChatText.isControl($0) }
+        return (isControl ? nil : .character(character), length)
     }
 }

@@ -16,7 +16,9 @@ enum ChatText {
         let scalars = character.unicodeScalars
         guard !isPicture(scalars) else { return 2 }
         // What stands beside each other in one character, as in Thai, has a column each.
-        return scalars.reduce(0) { $0 + max(0, Int(columns(wchar_t(bitPattern: $1.value)))) }
+        return scalars.reduce(0) {
+            isHidden($1) ? $0 : $0 + max(0, Int(columns(wchar_t(bitPattern: $1.value))))
+        }
     }
 
     /// One picture of several scalars: a flag, a keycap, what is to be shown in colours (variation
@@ -26,8 +28,11 @@ enum ChatText {
         let rest = scalars.dropFirst()
         if isIndicator(first) { return rest.contains { isIndicator($0) } }
         guard first.properties.isEmoji else { return false }
+        // A digit is a picture only in a keycap.
+        let isDigit = first.isASCII
         return rest.contains {
-            $0.value == 0xFE0F || $0.value == 0x200D || $0.properties.isEmojiModifier
+            $0.value == 0xFE0F
+                || !isDigit && (isJoining($0) || $0.properties.isEmojiModifier)
         }
     }
 
@@ -38,26 +43,55 @@ enum ChatText {
 
     static func width(_ text: some StringProtocol) -> Int { text.reduce(0) { $0 + width($1) } }
 
-    /// One line, without what would move the cursor or change colours, whoever wrote it. Where a
-    /// line ended, a space stands.
+    /// One line, without what would move the cursor or change colours, and without what nobody
+    /// sees, whoever wrote it. Where a line ended, a space stands.
     static func plain(_ text: some StringProtocol) -> String {
-        var plain = ""
+        var seen = ""
         for character in text {
+            let scalars = character.unicodeScalars
             if character == "\t" || character.isNewline {
-                plain.append(" ")
-            } else if !character.unicodeScalars.contains(where: { isControl($0) }) {
-                // Thousands of marks on one letter keep a terminal busy for minutes.
-                plain.unicodeScalars.append(
-                    contentsOf: character.unicodeScalars.prefix(scalarsMax))
+                seen.append(" ")
+            } else if !scalars.contains(where: { isControl($0) }) {
+                let joins = isPicture(scalars)
+                seen.unicodeScalars.append(
+                    contentsOf: scalars.filter { !isHidden($0) || joins && isJoining($0) })
             }
+        }
+        // Thousands of marks on one letter keep a terminal busy for minutes. They are counted
+        // where nothing stands between them any more.
+        var plain = ""
+        for character in seen {
+            plain.unicodeScalars.append(contentsOf: character.unicodeScalars.prefix(scalarsMax))
         }
         return plain
     }
 
     /// Of one character; pictures and letters that people write have fewer.
-    private static let scalarsMax = 32
+    static let scalarsMax = 32
 
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+    /// What is not seen itself: with it two names would look alike, or a name like a word of the
+    /// app's. Which form of a character is meant, is seen.
+    private static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
+        let properties = scalar.properties
+        return properties.isDefaultIgnorableCodePoint && !properties.isVariationSelector
+            || properties.generalCategory == .format && !isSign(scalar)
+    }
+
+    /// What makes one picture of several: a joiner, and the letters of a region's flag.
+    private static func isJoining(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.value == 0x200D || (0xE0020...0xE007F).contains(scalar.value)
+    }
+
+    /// Arabic, Syriac and Kaithi signs that stand around numbers are of the category of formats,
+    /// and are seen.
+    private static func isSign(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x0600...0x0605, 0x06DD, 0x070F, 0x0890...0x0891, 0x08E2, 0x110BD, 0x110CD: true
+        default: false
+        }
+    }
+
+    static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: return true
         // Marks that turn the order of what is beside them.

@@ -2,6 +2,8 @@
 public struct LineEditor: Equatable, Sendable {
     /// Characters of one line: a message has no more here.
     public static let lengthMax = 2_000
+    /// What may stand here until it is shortened.
+    private static let roomMax = 10 * lengthMax
     private static let historyMax = 100
 
     public private(set) var text: [Character] = []
@@ -10,9 +12,13 @@ public struct LineEditor: Equatable, Sendable {
     /// The line of the history that is shown; its count: the new one.
     private var shown = 0
     private var draft: [Character] = []
-    /// Characters that found no room. A line that lacks its end is not finished: something is to
-    /// be erased before.
+    private var draftLost = 0
+    /// Characters that found no room even to be erased: the text lacks them.
     public private(set) var lost = 0
+
+    /// Characters beyond those of a message. The line is not finished with them: nobody sends a
+    /// text that lacks a part without having erased that part.
+    public var excess: Int { max(0, text.count - Self.lengthMax) + lost }
 
     public init() {}
 
@@ -21,7 +27,7 @@ public struct LineEditor: Equatable, Sendable {
         switch key {
         case .character(let character): insert(character)
         case .lineBreak: insert("\n")
-        case .enter: return lost > 0 ? nil : finish()
+        case .enter: return excess > 0 ? nil : finish()
         case .backspace:
             guard cursor > 0 else { break }
             cursor -= 1
@@ -37,9 +43,9 @@ public struct LineEditor: Equatable, Sendable {
         case .eraseWord: eraseWord()
         case .up: show(shown - 1)
         case .down: show(shown + 1)
-        case .redraw, .interrupt, .endOfInput, .pageUp, .pageDown: break
+        case .redraw, .interrupt, .suspend, .endOfInput, .pageUp, .pageDown: break
         }
-        if text.count < Self.lengthMax { lost = 0 }
+        if text.isEmpty { lost = 0 }
         return nil
     }
 
@@ -48,11 +54,12 @@ public struct LineEditor: Equatable, Sendable {
         if cursor > 0 {
             let joined = String(text[cursor - 1]) + String(character)
             if joined.count == 1, let one = joined.first {
-                text[cursor - 1] = one
+                // Of thousands on one letter, each would cost as much as all before it.
+                if joined.unicodeScalars.count <= ChatText.scalarsMax { text[cursor - 1] = one }
                 return
             }
         }
-        guard text.count < Self.lengthMax else {
+        guard text.count < Self.roomMax else {
             lost += 1
             return
         }
@@ -70,7 +77,7 @@ public struct LineEditor: Equatable, Sendable {
 
     private mutating func finish() -> String? {
         let line = String(text)
-        (text, cursor, draft) = ([], 0, [])
+        (text, cursor, draft, draftLost) = ([], 0, [], 0)
         guard !line.allSatisfy(\.isWhitespace) else {
             shown = history.count
             return nil
@@ -83,10 +90,10 @@ public struct LineEditor: Equatable, Sendable {
 
     private mutating func show(_ index: Int) {
         guard index >= 0, index <= history.count else { return }
-        if shown == history.count { draft = text }
+        if shown == history.count { (draft, draftLost) = (text, lost) }
         shown = index
-        text = index == history.count ? draft : Array(history[index])
-        lost = 0
+        (text, lost) =
+            index == history.count ? (draft, draftLost) : (Array(history[index]), 0)
         cursor = text.count
     }
 }

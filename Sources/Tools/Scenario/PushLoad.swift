@@ -194,7 +194,8 @@ public final class PushLoad {
             .flatMap { Int($0.split(separator: " ")[1]) }
         return PushLoadReport.Run(
             seconds: seconds, processor: processor.seconds, accepted: desk.accepted,
-            retried: desk.retried, sentBytes: sent)
+            retried: desk.retried, refused: jobs.count - desk.accepted, refusal: desk.refusal,
+            sentBytes: sent)
     }
 
     // MARK: - h2load
@@ -251,6 +252,7 @@ private final class LoadDesk: Sendable {
     private nonisolated(unsafe) var taken: [WakeID: PushJob] = [:]  // guarded by `lock`
     private nonisolated(unsafe) var yes = 0  // guarded by `lock`
     private nonisolated(unsafe) var again = 0  // guarded by `lock`
+    private nonisolated(unsafe) var no: String?  // guarded by `lock`
     let ended = Latch()
 
     init(_ jobs: [PushJob]) {
@@ -261,6 +263,8 @@ private final class LoadDesk: Sendable {
     var left: Int { lock.withLock { open } }
     var accepted: Int { lock.withLock { yes } }
     var retried: Int { lock.withLock { again } }
+    /// What was answered to the first push that was not accepted.
+    var refusal: String? { lock.withLock { no } }
 
     func claim(_ request: ClaimPushes) -> ClaimedPushes {
         lock.withLock {
@@ -281,8 +285,11 @@ private final class LoadDesk: Sendable {
         let isOver = lock.withLock {
             guard let job = taken.removeValue(forKey: request.id) else { return false }
             switch request.reply {
-            case .answered(let status, _, _, _):
-                if status == 200 { yes += 1 }
+            case .answered(200, _, _, _):
+                yes += 1
+                open -= 1
+            case .answered(let status, let reason, _, _):
+                if no == nil { no = reason.isEmpty ? "\(status)" : "\(status) \(reason)" }
                 open -= 1
             case .unanswered, .notSent:
                 again += 1
@@ -348,10 +355,12 @@ public struct PushLoadReport: Codable, Equatable, Sendable {
         public var processor: Double
         public var accepted: Int
         public var retried: Int
-        /// Requests that were given up when the simulator refused them; only h2load gives up. It
-        /// opens up to 100 streams before it has read the SETTINGS that allow one until a token
-        /// is accepted, where the gateway waits for them.
+        /// Pushes that were answered otherwise; of h2load, requests that it gave up. It opens up
+        /// to 100 streams before it has read the SETTINGS that allow one until a token is
+        /// accepted, where the gateway waits for them.
         public var refused: Int?
+        /// The first of these answers.
+        public var refusal: String?
         /// Written to sockets, TLS included; `nil`: not known.
         public var sentBytes: Int?
     }
@@ -364,14 +373,23 @@ public struct PushLoadReport: Codable, Equatable, Sendable {
     public var h2load: Run?
     public var wakes: Wakes?
 
+    /// Every push that the gateway sent was accepted. What h2load gives up is its own affair.
+    public var isGood: Bool {
+        [gateway, certificate].allSatisfy { $0.map { $0.accepted == pushes } ?? true }
+    }
+
     public var text: String {
         func line(_ name: String, _ run: Run?) -> String {
             guard let run else { return "\(name) not measured" }
-            let rate = Int(Double(pushes) / max(run.seconds, 0.001))
-            let cost = (run.processor * 1e6 / Double(pushes) * 10).rounded() / 10
+            // What was refused at once was not sent fast.
+            let rate = Int(Double(run.accepted) / max(run.seconds, 0.001))
+            let cost = (run.processor * 1e6 / Double(max(1, run.accepted)) * 10).rounded() / 10
             var text = "\(name) \(run.accepted) accepted in \(run.seconds) s: \(rate)/s, "
             text += "\(cost) us of processor a push"
-            if let refused = run.refused, refused > 0 { text += ", \(refused) refused" }
+            if run.retried > 0 { text += ", \(run.retried) retried" }
+            if let refused = run.refused, refused > 0 {
+                text += ", \(refused) refused" + (run.refusal.map { " (\($0))" } ?? "")
+            }
             if let bytes = run.sentBytes { text += ", \(bytes) bytes sent" }
             return text
         }
@@ -381,6 +399,7 @@ public struct PushLoadReport: Codable, Equatable, Sendable {
             \(line("gateway, certificate", certificate))
             \(line("h2load, token       ", h2load))
             """ + (wakes.map { "\n" + $0.text } ?? "")
+                + (isGood ? "" : "\nfailed: not every push of the gateway was accepted")
     }
 
     /// One JSON object, in one line.

@@ -111,16 +111,13 @@ public final class Replay {
     static func run(
         _ options: ReplayOptions, servers: (_ folder: URL) throws -> any ReplayServers
     ) throws -> ReplayReport {
-        guard let data = FileManager.default.contents(atPath: options.logFile) else {
-            throw ScenarioError("cannot read \(options.logFile)")
-        }
-        var text = String(decoding: data, as: UTF8.self)
+        var text = try IRCLog.text(of: options.logFile)
         if let lines = options.lines {
             text = text.split(separator: "\n").prefix(lines).joined(separator: "\n")
         }
         let log = IRCLog(text: text)
         guard log.messages > 0 else {
-            throw ScenarioError("\(options.logFile) holds no line like `[12:00] <nick> text`")
+            throw UnusableLog("\(options.logFile) holds no line like `[12:00] <nick> text`")
         }
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("rouse-replay-\(UUID().uuidString.prefix(8))")

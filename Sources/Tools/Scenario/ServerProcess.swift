@@ -81,8 +81,16 @@ final class ServerProcess {
     /// Its process; `nil`: it does not run.
     var identifier: Int32? { program?.identifier }
 
+    /// Of what went wrong: what a server says of its everyday is left out.
     func lastLogLines(_ count: Int = 5) -> String {
-        let text = (try? String(contentsOf: logFile, encoding: .utf8)) ?? ""
-        return text.split(separator: "\n").suffix(count).joined(separator: "\n")
+        Self.troubles(in: (try? String(contentsOf: logFile, encoding: .utf8)) ?? "", count)
+    }
+
+    static func troubles(in log: String, _ count: Int) -> String {
+        let lines = log.split(separator: "\n").filter {
+            !$0.contains(" level=info ") && !$0.contains(" level=debug ")
+        }
+        guard !lines.isEmpty else { return "(its log holds no warning)" }
+        return lines.suffix(count).joined(separator: "\n")
     }
 }

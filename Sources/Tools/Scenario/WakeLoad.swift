@@ -80,6 +80,9 @@ final class WakeLoad {
     private func wait(until isSo: (WakeDesk.State) -> Bool) throws {
         let end = SystemClock.monotonicMilliseconds() + Self.patience
         while !isSo(desk.state) {
+            if let refusal = desk.state.refusal {
+                throw ScenarioError("a push was refused: \(refusal)")
+            }
             guard SystemClock.monotonicMilliseconds() < end else {
                 throw ScenarioError("pushes have no answer: \(desk.state.answered) have")
             }
@@ -94,6 +97,8 @@ private final class WakeDesk: Sendable {
         /// Of each wake, from the moment at which it was due to its answer.
         var wakeTimes: [Duration] = []
         var campaignAnswers = 0
+        /// What was answered to the first push that was not accepted.
+        var refusal: String?
         var answered: Int { wakeTimes.count + campaignAnswers }
     }
 
@@ -140,10 +145,11 @@ private final class WakeDesk: Sendable {
     func finish(_ request: FinishPush) {
         lock.withLock {
             guard let job = taken.removeValue(forKey: request.id) else { return }
-            guard case .answered = request.reply else {
+            guard case .answered(let status, let reason, _, _) = request.reply else {
                 due[job.lane, default: []].append(job)
                 return
             }
+            if status != 200, now.refusal == nil { now.refusal = "\(status) \(reason)" }
             if job.lane == .wake {
                 now.wakeTimes.append((dueAt[request.id] ?? .now).duration(to: .now))
             } else {

@@ -28,14 +28,15 @@ extension Rouse {
                 ],
                 examples: [
                     "rouse chat --app demo --user anna --key keys/issuer.pem --ca tls/ca.pem",
-                    "rouse chat --app demo --user ben --apns apns.sock --topic org.example.demo",
+                    "rouse chat --app demo --user ben --key keys/issuer.pem --ca tls/ca.pem "
+                        + "--apns apns.sock --topic org.example.demo",
                 ],
                 notes: """
                     An app made with the client library, and the phone it runs on: notifications
                     and the icon stand at the right. Open two terminals for two users, and let one
                     of the phones sleep: /lock, /sleep and /kill do to the app what the system
                     does, /wake wakes it as a silent push does, /tap taps a notification. /help
-                    shows all, Ctrl-C leaves.
+                    shows all, Ctrl-C leaves, Ctrl-Z stops the chat until the shell's `fg`.
 
                     With --apns the phone is a device of that APNs simulator, chat-USER, and has a
                     push token: what the server pushes wakes its app, or stands on its screen.

@@ -59,37 +59,42 @@ extension Rouse {
         }
         if let traffic = arguments.string("traffic"), traffic != "everyday" {
             guard let recorded = try recordedTraffic(traffic) else {
-                Terminal.complain("rouse fleet: \(traffic) holds no message")
-                return ExitStatus.badData
+                throw AdminRefusal(
+                    description: "\(traffic) holds no message", status: ExitStatus.badData)
             }
             options.traffic = recorded
             options.trafficName = URL(fileURLWithPath: traffic).lastPathComponent
         }
         // Known before a run that takes a quarter of an hour.
-        if let file = arguments.string("svg"), !write("", to: file) {
-            return ExitStatus.cannotCreate
-        }
+        if let file = arguments.string("svg") { try write("", to: file) }
         let progress = Progress()
         options.progress = { progress.show("\($0) of \($1) devices") }
         let report = Fleet.run(options)
         progress.end()
-        let isDrawn = arguments.string("svg").map { write(report.svg, to: $0) } ?? true
         if arguments.has("json") {
             Terminal.complain(report.text)
             Terminal.print(report.json)
         } else {
             Terminal.print(report.text)
         }
-        return isDrawn ? ExitStatus.success : ExitStatus.cannotCreate
+        guard let file = arguments.string("svg") else { return ExitStatus.success }
+        do {
+            try write(report.svg, to: file)
+        } catch {
+            // The result is printed already, which is what took the time.
+            throw AdminRefusal(
+                description: error.description, status: error.status, isPrinted: true)
+        }
+        return ExitStatus.success
     }
 
-    private static func write(_ text: String, to file: String) -> Bool {
+    private static func write(_ text: String, to file: String) throws(AdminRefusal) {
         do {
             try Data(text.utf8).write(to: URL(fileURLWithPath: file))
-            return true
         } catch {
-            Terminal.complain("rouse fleet: cannot write \(file): \(ErrorWords.reason(error))")
-            return false
+            throw AdminRefusal(
+                description: "cannot write \(file): \(ErrorWords.reason(error))",
+                status: ExitStatus.cannotCreate)
         }
     }
 
@@ -98,7 +103,8 @@ extension Rouse {
         let files = FileManager.default
         var isFolder = false
         guard files.fileExists(atPath: path, isDirectory: &isFolder) else {
-            throw UsageError("--traffic: there is no \(path)")
+            throw AdminRefusal(
+                description: "--traffic: there is no \(path)", status: ExitStatus.badData)
         }
         let folder = URL(fileURLWithPath: path)
         let logs =
@@ -108,8 +114,7 @@ extension Rouse {
             : [folder]
         var messages: [RecordedTraffic.Message] = []
         for (index, log) in logs.enumerated() {
-            let bytes = try Data(contentsOf: log)
-            messages += IRCLog(text: String(decoding: bytes, as: UTF8.self))
+            messages += IRCLog(text: try IRCLog.text(of: log.path))
                 .messages(of: UInt64(index + 1))
         }
         return RecordedTraffic(messages)

@@ -61,7 +61,8 @@ extension Rouse {
                     gateway of the server, from memory, with a provider token and with a client
                     certificate, and then by h2load (nghttp2-client), the same requests over one
                     connection, with a provider token, for it has no certificates. Processor time is
-                    the sender's alone. Measure with a release build.
+                    the sender's alone. The exit status is 0 only if every push that the gateway
+                    sent was accepted. Measure with a release build.
                     """),
             run: { try loadPush($0) }),
     ]
@@ -90,7 +91,8 @@ extension Rouse {
         options.executable = try ownExecutable()
         options.progress = { Terminal.complain($0) }
         let report = try PushLoad.run(options)
-        return tell(report.text, json: report.json, arguments)
+        let status = tell(report.text, json: report.json, arguments)
+        return report.isGood ? status : ExitStatus.failure
     }
 
     private static func loadIdle(_ arguments: Arguments) throws -> Int32 {

@@ -2,6 +2,7 @@ import APNsSimulator
 import FoundationEssentials
 import JSONTree
 import RouseServer
+import Scenario
 
 /// Why a command did not do what it was asked: what is said, and how it ends. Every error that a
 /// command lets out becomes one of these.
@@ -20,6 +21,9 @@ struct CommandRefusal {
             words = command.inWordsOfOptions(error.description)
             (status, isPrinted) = (error.status, error.isPrinted)
         case let error as StoreCopy.Refusal: (words, status) = ("\(error)", ExitStatus.unavailable)
+        case let error as UnusableLog: (words, status) = ("\(error)", ExitStatus.badData)
+        case let error as SimulatorProgram.CannotWrite:
+            (words, status) = ("\(error)", ExitStatus.cannotCreate)
         case let error as ServerError: (words, status) = ("\(error)", ExitStatus.unavailable)
         case let error as BackupError:
             words = "\(error)"

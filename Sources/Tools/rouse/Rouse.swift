@@ -82,6 +82,7 @@ enum Rouse {
         }
         guard let (command, rest) = found(words) else { return offer(words) }
         do {
+            try refuseOtherThanText()
             let arguments = try Arguments(rest, for: command.description)
             if arguments.asksForHelp {
                 Terminal.print(help(of: command))
@@ -98,6 +99,17 @@ enum Rouse {
                 Terminal.print(problem)
             }
             return refusal.status
+        }
+    }
+
+    /// Swift puts other characters in the place of bytes that are not UTF-8: a name would be made
+    /// that nobody gave.
+    private static func refuseOtherThanText() throws(UsageError) {
+        for place in 1..<max(1, Int(CommandLine.argc)) {
+            guard let word = CommandLine.unsafeArgv[place],
+                String(validatingCString: word) == nil
+            else { continue }
+            throw UsageError("`\(String(cString: word))`: word \(place) is not UTF-8")
         }
     }
 

@@ -498,7 +498,7 @@ public final class PublishBench {
                     outcome.done += 1
                     if outcome.done == numbers.count { self.loop.stop() }
                     connectNext()
-                case .message(let text): self.drive?.delivered(text)
+                case .message(let text): self.drive?.delivered(text, to: number)
                 case .ended(let why): self.fail("\(target.name), device \(number): \(why)")
                 }
             }

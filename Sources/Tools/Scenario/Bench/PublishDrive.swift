@@ -32,11 +32,22 @@ final class PublishDrive {
     static let patience: UInt64 = 60_000
     static let textBytes = 100
 
-    private struct Flight {
+    struct Flight {
         let due: UInt64
         var isAnswered = false
         /// Devices that do not have it yet.
-        var left: Int
+        private(set) var missing: Set<Int>
+
+        init(due: UInt64, to recipient: Recipient) {
+            self.due = due
+            switch recipient {
+            case .device(let device): missing = [device]
+            case .group(let count): missing = Set(0..<count)
+            }
+        }
+
+        /// - Returns: whether the device did not have it before.
+        mutating func arrived(at device: Int) -> Bool { missing.remove(device) != nil }
     }
 
     private let loop: Loop
@@ -114,10 +125,10 @@ final class PublishDrive {
     private func publish(due: UInt64) {
         let number = firstNumber + UInt64(begun)
         begun += 1
-        flights[number] = Flight(due: due, left: group ?? 1)
         let recipient =
             group.map { Recipient.group($0) }
             ?? .device(Int.random(in: 0..<devices, using: &random))
+        flights[number] = Flight(due: due, to: recipient)
         let request = target.publish(Self.text(number), number: number, to: recipient)
         pool.send(request) { [weak self] result in self?.answered(number, result) }
     }
@@ -136,18 +147,19 @@ final class PublishDrive {
     }
 
     /// A device has a message; those of an earlier run are none of this one's.
-    func delivered(_ text: [UInt8]) {
-        guard let number = Self.number(text), let flight = flights[number], flight.left > 0
+    func delivered(_ text: [UInt8], to device: Int) {
+        guard let number = Self.number(text), flights[number]?.arrived(at: device) == true,
+            let flight = flights[number]
         else { return }
         let took = monotonicNanoseconds() - flight.due
         outcome.deliveries.append(took)
-        if group != nil, flight.left == 1 { outcome.lasts.append(took) }
-        flights[number]?.left -= 1
+        if group != nil, flight.missing.isEmpty { outcome.lasts.append(took) }
         settle(number)
     }
 
     private func settle(_ number: UInt64) {
-        guard let flight = flights[number], flight.isAnswered, flight.left == 0 else { return }
+        guard let flight = flights[number], flight.isAnswered, flight.missing.isEmpty
+        else { return }
         flights[number] = nil
         outcome.done += group ?? 1
         if case .closed = arrivals {

@@ -1,3 +1,4 @@
+import APNsSimulator
 import FoundationEssentials
 import JSONTree
 
@@ -79,11 +80,19 @@ extension Rouse {
     /// A file named by an option.
     static func file(_ option: String, _ arguments: Arguments) throws -> String? {
         guard let name = arguments.string(option) else { return nil }
+        let bytes: Data
         do {
-            return try String(contentsOfFile: name, encoding: .utf8)
+            bytes = try Data(contentsOf: URL(fileURLWithPath: name))
         } catch {
-            throw AdminRefusal(description: "--\(option) \(name): no such file, or not text")
+            throw AdminRefusal(description: "--\(option) \(name): \(ErrorWords.reason(error))")
         }
+        guard !bytes.isEmpty else {
+            throw AdminRefusal(description: "--\(option) \(name): the file is empty")
+        }
+        guard let text = String(validating: bytes, as: UTF8.self), !text.contains("\0") else {
+            throw AdminRefusal(description: "--\(option) \(name): the file is not text")
+        }
+        return text
     }
 
     private static func addIssuerKey(_ arguments: Arguments) throws {
