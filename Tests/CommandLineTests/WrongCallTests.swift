@@ -185,6 +185,34 @@ import Testing
         "gone", "--gone",
     ]
 
+    @Test("conform refuses a case that there is not, and says so in the format asked for")
+    func conform() throws {
+        let program = try Program()
+        for words in ["conform --list", "conform client --list"] {
+            let list = try program.rouse(words: "\(words) --only nosuchcase")
+            #expect(list.status == 1)
+            #expect(list.errors.contains("no case is called nosuchcase"))
+        }
+        struct Problem: Decodable {
+            let type: String
+            let exitStatus: Int32
+            let detail: String
+        }
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        for words in [
+            "--credentials gone --port 1 --format json", "--self --only nosuchcase --format=json",
+        ] {
+            let refused = try program.rouse(words: "conform \(words)")
+            let problem = try decoder.decode(Problem.self, from: Data(refused.output.utf8))
+            #expect(problem.type == "urn:rouse:problem:command")
+            #expect(problem.exitStatus == refused.status)
+            #expect(refused.errors.contains(problem.detail))
+        }
+        let people = try program.rouse(words: "conform --credentials gone --port 1")
+        #expect(people.output.isEmpty)
+    }
+
     @Test("what a running server and a simulator refuse, they refuse in words")
     func ofTheRunning() throws {
         let program = try Program()

@@ -94,7 +94,8 @@ enum ConformanceMutants {
                 say("        \"\(mutant.name)\": [\n\(names.joined(separator: "\n"))\n        ],")
                 continue
             }
-            let expected = Expectations.catches[mutant.name] ?? []
+            let expected =
+                Expectations.catches[mutant.name] ?? Expectations.watched[mutant.name] ?? []
             if !judge("\(mutant.name): \(mutant.what)", caught, expected) { wrong += 1 }
         }
         if options.printsData { return 0 }

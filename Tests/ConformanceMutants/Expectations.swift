@@ -13,6 +13,7 @@ enum Expectations {
             "messaging.added-again",
             "messaging.block",
             "messaging.deleted-for-me",
+            "messaging.hints",
             "messaging.in-sync",
             "messaging.joined",
             "messaging.positions",
@@ -21,6 +22,7 @@ enum Expectations {
             "sync.order",
             "sync.peek",
             "sync.snapshot",
+            "sync.unread-everywhere",
             "sync.unread-muted",
             "sync.unread-own",
         ],
@@ -31,10 +33,13 @@ enum Expectations {
             "sync.page-bytes",
         ],
         "positions-with-gaps": [
+            "history.as-the-feed",
+            "history.snapshot-content",
             "messaging.block",
             "messaging.positions",
             "sync.order",
             "sync.peek-more",
+            "sync.unread-everywhere",
         ],
         "hints-forgotten": [
             "messaging.hints",
@@ -48,14 +53,17 @@ enum Expectations {
         ],
         "more-forgotten": [
             "sync.complete",
+            "sync.head",
             "sync.page-bytes",
             "sync.peek-more",
             "sync.reset-once",
             "sync.snapshot",
+            "sync.unread-everywhere",
         ],
         "to-is-the-head": [
             "history.snapshot-reset",
             "sync.complete",
+            "sync.head",
             "sync.live-window",
             "sync.reset-once",
             "sync.snapshot",
@@ -73,13 +81,16 @@ enum Expectations {
         ],
         "floor-too-low": [
             "messaging.floor",
+            "messaging.floor-everywhere",
             "messaging.in-sync",
             "messaging.numbers",
         ],
         "unread-too-high": [
+            "history.snapshot-content",
             "messaging.read-beyond",
             "sync.unread",
             "sync.unread-blocked",
+            "sync.unread-everywhere",
             "sync.unread-left",
             "sync.unread-muted",
             "sync.unread-own",
@@ -92,13 +103,16 @@ enum Expectations {
         ],
         "page-with-a-hole": [
             "history.object",
+            "history.same-id",
             "history.window",
         ],
         "snapshot-loses-one": [
-            "history.snapshot"
+            "history.snapshot",
+            "history.snapshot-content",
         ],
         "snapshot-without-number": [
-            "history.snapshot"
+            "history.snapshot",
+            "history.snapshot-content",
         ],
         "digest-off": [
             "history.digest"
@@ -109,6 +123,7 @@ enum Expectations {
             "history.out-of-reach",
         ],
         "sync-request-twice": [
+            "sync.dormant",
             "sync.hint-in-background",
             "sync.request-follows",
             "sync.request-once",
@@ -119,6 +134,7 @@ enum Expectations {
         "delta-unasked": [
             "history.snapshot-reset",
             "session.live-not-agreed",
+            "sync.dormant",
             "sync.hint-in-background",
             "sync.live-after-sync",
             "sync.peek",
@@ -189,6 +205,7 @@ enum Expectations {
         "logout-as-going-away": [
             "messaging.logout",
             "messaging.user-deleted",
+            "session.device-moves",
             "session.revoked",
         ],
         "push-refusal-hidden": [
@@ -284,6 +301,7 @@ enum Expectations {
             "session.app-name",
             "session.asked-again-other",
             "session.before-welcome",
+            "session.device-moves",
             "session.extension-user",
             "session.hello-fields",
             "session.hello-first",
@@ -325,6 +343,7 @@ enum Expectations {
             "messaging.numbers",
             "messaging.per-device",
             "messaging.refusal-repeated",
+            "messaging.repeated-late",
             "messaging.result",
             "messaging.unknown-operation",
         ],
@@ -332,6 +351,8 @@ enum Expectations {
             "messaging.number-taken",
             "messaging.refusal-repeated",
             "messaging.repeated",
+            "messaging.repeated-late",
+            "sync.other-epoch-mutations",
         ],
         "welcome-floor-too-low": [
             "messaging.floor",
@@ -345,7 +366,10 @@ enum Expectations {
         ],
         "number-taken-unnoticed": ["messaging.number-taken"],
         "large-untold": ["messaging.large"],
-        "epoch-unminded": ["sync.other-epoch-mutations"],
+        "epoch-unminded": [
+            "messaging.floor-everywhere",
+            "sync.other-epoch-mutations",
+        ],
         "conflict-unnoticed": [
             "messaging.edited",
             "messaging.metadata",

@@ -63,7 +63,8 @@ struct Mutant: Sendable {
         }
     }
 
-    static let all = feedMutants + toldMutants + loginMutants + frameMutants + resultMutants
+    static let all =
+        feedMutants + toldMutants + loginMutants + frameMutants + resultMutants + watchMutants
 
     private static func position(of entry: Entry) -> UInt64? {
         if case .message(let message) = entry.body { message.position } else { nil }

@@ -55,7 +55,7 @@ import Testing
         "servers with a defect are caught by the cases that must, and by no others",
         arguments: [
             "doubled-entry", "peek-moves-the-cursor", "sync-request-twice", "expired-accepted",
-            "too-large-as-malformed",
+            "too-large-as-malformed", "unread-off-unasked", "snapshot-complete-low",
         ])
     func mutants(_ name: String) throws {
         let run = try Program.run(["conform", "--mutants", "--only", name])

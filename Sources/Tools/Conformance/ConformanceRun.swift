@@ -44,7 +44,7 @@ public struct ListedCase: Codable, Sendable {
 public enum Conformance {
     static let suite: [ConformanceCase] =
         framingCases + sessionCases + syncCases + historyCases + messagingCases + signalCases
-        + connectionCases + backendCases + hintCases
+        + connectionCases + backendCases + hintCases + watchCases
 
     /// Every case, in order.
     public static var cases: [ListedCase] {
@@ -100,13 +100,18 @@ public enum Conformance {
             throw ConformanceError("no case is called \(options.only.joined(separator: ", "))")
         }
         let started = ContinuousClock.now
-        let jobs = variants.filter { !$0.one.isLast }
+        let jobs = variants.filter { !$0.one.isLast && $0.one.invariant == nil }
             .sorted { ($0.one.seconds ?? 0) > ($1.one.seconds ?? 0) }
+        let witness = Witness()
         let pool = CasePool(
-            jobs.map { job(for: $0, on: server, options) }, progress: options.progress)
+            jobs.map { job(for: $0, on: server, options, witness) }, progress: options.progress)
         pool.run(threads: options.jobs)
+        // These judge what the others have seen.
+        for variant in variants where variant.one.invariant != nil {
+            pool.run(job(for: variant, on: server, options, witness))
+        }
         for variant in variants where variant.one.isLast {
-            pool.run(job(for: variant, on: server, options))
+            pool.run(job(for: variant, on: server, options, witness))
         }
         return ConformanceReport(
             results: pool.results, isStrict: options.isStrict,
@@ -114,13 +119,15 @@ public enum Conformance {
     }
 
     private static func job(
-        for variant: Variant, on server: ServerUnderTest, _ options: ConformanceOptions
+        for variant: Variant, on server: ServerUnderTest, _ options: ConformanceOptions,
+        _ witness: Witness
     ) -> CasePool.Job {
-        CasePool.Job(index: variant.index) { run(variant, on: server, options) }
+        CasePool.Job(index: variant.index) { run(variant, on: server, options, witness) }
     }
 
     private static func run(
-        _ variant: Variant, on server: ServerUnderTest, _ options: ConformanceOptions
+        _ variant: Variant, on server: ServerUnderTest, _ options: ConformanceOptions,
+        _ witness: Witness
     ) -> CaseResult {
         let one = variant.one
         let started = ContinuousClock.now
@@ -136,12 +143,12 @@ public enum Conformance {
             trial = try Trial(
                 server: server, delivery: variant.delivery,
                 seconds: one.seconds ?? options.caseSeconds,
-                patience: .seconds(options.patienceSeconds))
+                patience: .seconds(options.patienceSeconds), witness: witness, name: variant.name)
         } catch {
             return result(.inconclusive, "\(error)", [])
         }
         do {
-            try one.run(trial)
+            try judging(one, trial)
             return result(.pass, nil, [])
         } catch CaseEnd.failed(let reason) {
             return result(.fail, reason, trial.transcript.lines)
@@ -152,6 +159,15 @@ public enum Conformance {
         } catch {
             return result(.inconclusive, "\(error)", trial.transcript.lines)
         }
+    }
+
+    /// Carries the case through; what broke its invariant anywhere in the run comes first.
+    private static func judging(_ one: ConformanceCase, _ trial: Trial) throws {
+        let end = Result { try one.run(trial) }
+        if let invariant = one.invariant, let what = trial.witness.first(invariant) {
+            throw CaseEnd.failed(what)
+        }
+        try end.get()
     }
 
     private static func reasonToSkip(

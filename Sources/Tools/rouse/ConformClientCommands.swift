@@ -76,7 +76,7 @@ extension Rouse {
 
     private static func conformClient(_ arguments: Arguments) throws -> Int32 {
         if arguments.has("list") {
-            return list(ClientConformance.cases, only: arguments.strings("only"))
+            return try list(ClientConformance.cases, only: arguments.strings("only"))
         }
         if arguments.has("mutants") { return try mutants(arguments, areClients: true) }
         guard let format = ReportFormat(rawValue: arguments.string("format") ?? "people") else {

@@ -46,7 +46,7 @@ extension Rouse {
 
     private static func conform(_ arguments: Arguments) throws -> Int32 {
         if arguments.has("list") {
-            return list(Conformance.cases, only: arguments.strings("only"))
+            return try list(Conformance.cases, only: arguments.strings("only"))
         }
         if arguments.has("mutants") { return try mutants(arguments) }
         if arguments.has("coverage") { return try coverage(arguments) }
@@ -115,9 +115,14 @@ extension Rouse {
         return "\(text)\n             \(reason)"
     }
 
-    static func list(_ cases: [ListedCase], only: [String]) -> Int32 {
-        for one in cases
-        where only.isEmpty || only.contains(where: { one.name.contains($0) }) {
+    static func list(_ cases: [ListedCase], only: [String]) throws -> Int32 {
+        let meant = cases.filter { one in
+            only.isEmpty || only.contains { one.name.contains($0) }
+        }
+        guard !meant.isEmpty else {
+            throw ConformanceError("no case is called \(only.joined(separator: ", "))")
+        }
+        for one in meant {
             let clauses = one.citations.map(\.clause).joined(separator: " ")
             Terminal.print("\(one.name) (\(one.level.rawValue)): \(one.title) [\(clauses)]")
         }

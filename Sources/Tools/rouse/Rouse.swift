@@ -92,8 +92,7 @@ enum Rouse {
         } catch {
             let refusal = CommandRefusal(error, of: command.description)
             Terminal.complain("rouse \(command.description.name): \(refusal.words)")
-            let takesJSON = command.description.options.contains { $0.name == "json" }
-            if takesJSON, rest.contains("--json"), !refusal.isPrinted,
+            if asksForJSON(rest, of: command), !refusal.isPrinted,
                 let problem = try? refusal.json()
             {
                 Terminal.print(problem)
@@ -111,6 +110,14 @@ enum Rouse {
             else { continue }
             throw UsageError("`\(String(cString: word))`: word \(place) is not UTF-8")
         }
+    }
+
+    /// With `--json`, or as the one of several formats.
+    private static func asksForJSON(_ rest: [String], of command: Command) -> Bool {
+        let options = command.description.options.map(\.name)
+        let format = rest.firstIndex(of: "--format").map { rest.dropFirst($0 + 1).first }
+        return options.contains("json") && rest.contains("--json")
+            || options.contains("format") && (format == "json" || rest.contains("--format=json"))
     }
 
     /// Commands have one or more words (`app`, `app key add`): the longest that fits wins.

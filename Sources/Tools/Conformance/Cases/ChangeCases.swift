@@ -3,10 +3,10 @@ import Wire
 
 extension Conformance {
     private static func edit(
-        _ message: MessageID, _ words: String, base: UInt64 = 0
+        _ message: MessageID, _ words: String, push: PushText? = nil, base: UInt64 = 0
     ) -> Mutation.Operation {
         .editMessage(
-            EditMessage(message: message, parts: [text(words)], push: nil, baseVersion: base))
+            EditMessage(message: message, parts: [text(words)], push: push, baseVersion: base))
     }
 
     private static func delete(_ message: MessageID, everyone: Bool) -> Mutation.Operation {
@@ -172,14 +172,20 @@ extension Conformance {
             try refuses(
                 anna, "edit of an old version", .versionConflict,
                 edit(message, "x", base: version + 7))
-            try does(anna, "edit", edit(message, "two", base: version))
-            for device in [anna, ben] {
-                try device.pump(until: "the edit") { $0.texts(in: conversation) == ["two"] }
-                let entry = device.replica.log.last { $0.object == message.bytes }
-                try requireEqual(entry?.version, version + 1, "version")
-                guard case .message(let state) = entry?.body else { continue }
-                try require(state.editedMs > 0, "no edited_ms")
-                try requireEqual(state.position, 1, "position")
+            var edits: UInt64 = 0
+            for push in [PushText(title: "new", body: "text"), nil] {
+                edits += 1
+                let words = "edit \(edits)"
+                try does(anna, "edit", edit(message, words, push: push, base: version + edits - 1))
+                for device in [anna, ben] {
+                    try device.pump(until: "the edit") { $0.texts(in: conversation) == [words] }
+                    let entry = device.replica.log.last { $0.object == message.bytes }
+                    try requireEqual(entry?.version, version + edits, "version")
+                    guard case .message(let state) = entry?.body else { continue }
+                    try require(state.editedMs > 0, "no edited_ms")
+                    try requireEqual(state.position, 1, "position")
+                    try requireEqual(state.push, push, "push text")
+                }
             }
         },
         .must(

@@ -54,6 +54,18 @@ extension Conformance {
             try requireEqual(message.hints, wanted, "hints")
             try requireEqual(
                 data(message.hints), #"{"a":"größer","b":[1,null]}"#, "data among the hints")
+            if !t.lacks("history") {
+                let objects = ben.replica.log.filter { entry in
+                    if case .message = entry.body { true } else { false }
+                }.map(\.object)
+                let request = ben.request()
+                try ben.peer.send(.fetch(Fetch(object: objects[0])), request: request)
+                let page = try ben.peer.expect(.page, request: request)
+                guard case .message(let same) = page.entries.first?.body else {
+                    throw CaseEnd.failed("no message in the PAGE")
+                }
+                try requireEqual(same.hints, message.hints, "hints in a PAGE")
+            }
             let plain = try published("{\"body\":\"b\"}", to: ben, anna.user, conversation, t)
             try requireEqual(plain.hints, nil, "hints of a push without any")
             if t.lacks("MSG-50") { return }

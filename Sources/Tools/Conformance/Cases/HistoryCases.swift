@@ -3,7 +3,7 @@ import Model
 import Wire
 
 extension Conformance {
-    static let historyCases = fetchCases + snapshotCases + digestCases
+    static let historyCases = fetchCases + snapshotCases + snapshotContentCases + digestCases
 
     private static func fetch(_ device: Device, _ body: Fetch) throws -> PageFrame {
         let request = device.request()
@@ -167,6 +167,31 @@ extension Conformance {
             ["HIS-7: PAGE MUST hold that message", "HIS-8: PAGE MUST hold the conversation"]
         ) { t in
             let (anna, ben, conversation) = try stocked(t, messages: 2)
+            try settingUp("what belongs to a conversation") {
+                if !t.lacks("MSG-25") {
+                    try does(
+                        anna, "metadata",
+                        .changeMetadata(
+                            ChangeMetadata(
+                                conversation: conversation,
+                                changes: [MetadataChange(path: ["name"], value: "x")])))
+                }
+                if !t.lacks("MSG-26") {
+                    try does(
+                        ben, "mute",
+                        .muteConversation(
+                            MuteConversation(conversation: conversation, muted: true)))
+                }
+                var frame = ben.syncFrame
+                frame.reads = [ReadReceipt(conversation: conversation, through: 1)]
+                ben.apply(try ben.syncAnswer(frame))
+                try ben.pump(until: "the metadata") { replica in
+                    t.lacks("MSG-25")
+                        || replica.objects.values.contains { entry in
+                            if case .metadata = entry.body { true } else { false }
+                        }
+                }
+            }
             guard
                 let message = ben.replica.log.first(where: {
                     if case .message = $0.body { true } else { false }
@@ -184,10 +209,13 @@ extension Conformance {
                 if case .participant(let state) = entry.body { state.user } else { nil }
             }
             try requireEqual(users, [anna.user, ben.user].sorted(), "participants")
-            let hasState = whole.entries.contains {
-                if case .conversationState = $0.body { true } else { false }
+            let own = ben.replica.entries(of: conversation).map { FeedObject($0) }
+                .filter { $0.kind != .message && $0.kind != .receipt }
+            let given = whole.entries.map { FeedObject($0) }
+            for object in own where !given.contains(object) {
+                throw CaseEnd.failed("no \(object.name)")
             }
-            try require(hasState, "no conversation")
+            try requireEqual(given.count, own.count, "entries")
         },
         .must(
             "history.same-id", "a message's id and a conversation's are told apart",
@@ -355,10 +383,12 @@ extension Conformance {
             try requireEqual(delta.from, start, "from")
         },
         .must(
-            "history.continuation", "a continuation is good on another connection; garbage is 4000",
+            "history.continuation",
+            "a continuation is good on another connection; garbage is 4000, one of another epoch "
+                + "3001",
             [
                 "HIS-18: MUST be taken on any connection of the user",
-                "HIS-18: MUST be answered 4000",
+                "HIS-18: MUST be answered 4000", "HIS-18: one of another epoch 3001",
             ]
         ) { t in
             let (anna, ben, _) = try stocked(t, messages: 1)
@@ -378,6 +408,15 @@ extension Conformance {
             try other.peer.send(
                 .snapshot(SnapshotFrame(continuation: Random.bytes(7))), request: request)
             try other.peer.expectError(.malformed, request: request)
+            guard let cursor = other.cursor else { throw CaseEnd.inconclusive("no cursor") }
+            let ahead = Cursor(epoch: cursor.epoch, seq: cursor.seq + 1_000)
+            let reset = try other.syncAnswer(SyncFrame(cursor: ahead, applied: ahead.seq))
+            try require(reset.to?.epoch != cursor.epoch, "a cursor above the head, and no epoch")
+            let late = other.request()
+            try other.peer.send(
+                .snapshot(SnapshotFrame(pageBytes: 1, continuation: page.continuation)),
+                request: late)
+            try other.peer.expectError(.epochChanged, request: late)
         },
     ]
 
@@ -445,6 +484,7 @@ extension Conformance {
                 if !result.comparable { _ = try ben.peer.frames(during: .milliseconds(300)) }
             }
             try require(result.comparable, "never comparable")
+            try requireEqual(result.cursor, ben.cursor, "cursor")
             let own = sums(ben.replica)
             try requireEqual(own[0].count, 1, "conversations held")
             try requireEqual(own[2].count, 4, "messages held")

@@ -190,6 +190,9 @@ extension Conformance {
             // What still comes under the id it chose goes to the same conversation.
             try does(ben, "send", send([text("hello")], to: two, t.newID()))
             try anna.pump(until: "the message") { $0.texts(in: one) == ["hello"] }
+            let state = anna.replica.conversation(one)
+            try requireEqual(state?.distinct, true, "distinct")
+            try requireEqual(state?.creator, anna.user, "creator")
             try refuses(
                 anna, "add", .conflict,
                 .addParticipants(AddParticipants(conversation: one, users: [t.user("carl")])))
@@ -286,7 +289,7 @@ extension Conformance {
                 "values after the refusals")
         },
         .must(
-            "messaging.mute", "muting is told to the own devices only",
+            "messaging.mute", "muting is told to the own devices only, with its end if it has one",
             ["MSG-26: MUST get a `ConversationSettings` entry"]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
@@ -312,6 +315,18 @@ extension Conformance {
                 if case .conversationSettings = $0.body { true } else { false }
             }
             try require(!found, "the settings came to another user")
+            let hour: UInt64 = 3_600_000
+            try does(
+                ben, "mute for an hour",
+                .muteConversation(
+                    MuteConversation(conversation: conversation, muted: true, forMs: hour)))
+            let least = ben.welcome.serverTimeMs + hour
+            try beside.pump(until: "the end of the mute") { replica in
+                replica.entries(of: conversation).contains {
+                    guard case .conversationSettings(let state) = $0.body else { return false }
+                    return state.muted && (least...least + hour / 4).contains(state.mutedUntilMs)
+                }
+            }
         },
         .must(
             "messaging.block",

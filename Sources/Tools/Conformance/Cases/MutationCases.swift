@@ -96,6 +96,34 @@ extension Conformance {
             try requireEqual(anna.replica.arrivals(of: message), 1, "entries of the message")
         },
         .must(
+            "messaging.repeated-late", "the first of the last 1,024 numbers still has its result",
+            ["MSG-10: MUST give the same result for the same number and operation"]
+        ) { t in
+            let anna = try t.device(of: t.user("anna"))
+            let first = Mutation(number: anna.nextNumber, operation: create(t.newID()))
+            anna.nextNumber += 1
+            let result = try anna.mutate(first)
+            try requireEqual(result.code, 0, "create conversation")
+            let step = max(1, min(Int(anna.welcome.limits?.mutationsUnanswered ?? 32), 64))
+            var left = 1_023
+            while left > 0 {
+                var frame = anna.syncFrame
+                frame.mutations = (0..<min(step, left)).map { offset in
+                    Mutation(
+                        number: anna.nextNumber + UInt64(offset),
+                        operation: send([text("x")], to: t.newID(), t.newID()))
+                }
+                anna.nextNumber += UInt64(frame.mutations.count)
+                left -= frame.mutations.count
+                let delta = try anna.syncAnswer(frame)
+                try require(
+                    delta.results.allSatisfy { $0.code == Code.notFound.rawValue },
+                    "sending to no conversation is not refused as such")
+                anna.apply(delta)
+            }
+            try requireEqual(try anna.mutate(first), result, "the result after 1,023 others")
+        },
+        .must(
             "messaging.number-taken", "a number that another operation has taken is refused",
             [
                 "MSG-10: MUST be refused with 3014, as long as the server knows",

@@ -60,6 +60,34 @@ extension Conformance {
             }
         },
         .must(
+            "messaging.receipt-rate", "of one reader an author gets one receipt entry in 2 s",
+            ["MSG-21: MUST get a receipt entry, at most one per conversation and reader in 2 s"],
+            seconds: 60
+        ) { t in
+            let (anna, ben, conversation) = try told(t, messages: 60)
+            // When each version came at the latest, and when it was not there yet.
+            var comings: [(after: Moment, before: Moment)] = []
+            var absent = ContinuousClock.now
+            for position in 1...60 as ClosedRange<UInt64> where comings.count < 3 {
+                try ben.peer.send(
+                    .ack(Ack(applied: ben.applied, reads: [read(conversation, through: position)])))
+                _ = try ben.peer.frames(during: .milliseconds(100))
+                let asked = ContinuousClock.now
+                let delta = try anna.sync()
+                let isHere = delta.entries.contains { entry in
+                    guard case .receipt(let state) = entry.body else { return false }
+                    return state.user == ben.user
+                }
+                if isHere { comings.append((absent, .now)) }
+                absent = asked
+            }
+            guard comings.count > 1 else { throw CaseEnd.failed("60 read, and no second receipt") }
+            for (first, second) in zip(comings, comings.dropFirst()) {
+                let time = first.after.duration(to: second.before)
+                try require(time >= .milliseconds(1_900), "two receipts within \(time)")
+            }
+        },
+        .must(
             "messaging.read-in-sync",
             "a read receipt inside a SYNC is taken before the feed is read",
             ["MSG-17", "MSG-19", "SYN-9: which MUST be taken before the feed is read"]

@@ -254,6 +254,7 @@ extension Conformance {
             try require(welcome.keepaliveMs > 0, "no keepalive")
             try require(welcome.sessionToken.count >= 16, "a session token below 128 bits")
             try require(welcome.sessionTokenLifetimeMs > 0, "no lifetime of the session token")
+            try require(!welcome.node.isEmpty, "no name of the node")
             let limits = welcome.limits ?? AdvertisedLimits()
             try require(
                 limits.windowBytes > 0 && limits.windowDeltas > 0
@@ -309,6 +310,7 @@ extension Conformance {
             let token = anna.sessionToken
             let ben = try t.device(of: t.user("ben"), id: anna.id)
             try requireEqual(ben.welcome.user, ben.user, "user")
+            try anna.peer.expectClose(.revoked)
             let peer = try greeted(t, t.hello(anna.id, token: token))
             let challenge = try peer.expect(.challenge)
             try requireEqual(challenge.reason, .revoked, "reason")

@@ -68,6 +68,14 @@ extension Conformance {
             try requireEqual(got.kind, .typing, "kind")
             try requireEqual(got.conversation, conversation, "conversation")
             try requireEqual(got.ttlMs, 30_000, "ttl_ms")
+            // What is over is told apart by its kind; no time stands for 6,000.
+            ben.peer.passed = []
+            let away = Signal(conversation: conversation, kind: .away)
+            guard let second = try signalled(anna, ben, away) else {
+                throw CaseEnd.failed("20 more signals in 14 s, and none came")
+            }
+            try requireEqual(second.kind, .away, "kind")
+            try require([0, 6_000].contains(second.ttlMs), "ttl_ms \(second.ttlMs), none was said")
             let other = try t.device(of: ben.user)
             try require(
                 !other.replica.log.contains { $0.body == nil }, "an entry that is no known kind")

@@ -166,6 +166,19 @@ extension Conformance {
                 try require(other.gaps.isEmpty, other.gaps.joined(separator: "; "))
                 try requireEqual(other.cursor, anna.cursor, "cursor at the end")
             }
+            // One byte less than the next two take.
+            let full = anna.replica.log
+            let sizes = full.map { $0.encoded.count }
+            for place in 1..<(full.count - 1) {
+                let bound = sizes[place] + sizes[place + 1] - 1
+                let cursor = anna.cursor.map { Cursor(epoch: $0.epoch, seq: full[place - 1].seq) }
+                let delta = try anna.syncAnswer(
+                    SyncFrame(cursor: cursor, applied: 1, pageBytes: UInt32(bound)))
+                let bytes = delta.entries.reduce(0) { $0 + $1.encoded.count }
+                try require(
+                    delta.entries.count == 1 || bytes <= bound,
+                    "\(bytes) bytes in \(delta.entries.count) entries, asked for \(bound)")
+            }
         },
         .must(
             "sync.one-open", "a SYNC while another is unanswered is refused with 4006",
@@ -200,7 +213,7 @@ extension Conformance {
         },
         .must(
             "sync.restored", "a device with an older cursor than it acknowledged is believed",
-            ["SYN-16: MUST be taken at its word"]
+            ["SYN-16: MUST be taken at its word: after SYNC its `applied` is the lower"]
         ) { t in
             let (anna, _) = try stocked(t)
             let full = anna.replica.log
@@ -213,6 +226,13 @@ extension Conformance {
             try require(delta.reset == nil, "reset")
             try requireEqual(delta.from, old, "from")
             try requireEqual(delta.entries.map(\.seq), full.dropFirst(2).map(\.seq), "entries")
+            if t.lacks("SYN-12") { return }
+            try requireEqual(try appliedKnown(of: anna), old.seq, "applied")
+            // The lower of both, and nothing after a reset.
+            _ = try anna.syncAnswer(SyncFrame(cursor: newest, applied: full[0].seq))
+            try requireEqual(try appliedKnown(of: anna), full[0].seq, "applied below the cursor")
+            _ = try anna.syncAnswer(SyncFrame())
+            try requireEqual(try appliedKnown(of: anna), 0, "applied after a reset")
         },
         .must(
             "sync.nothing-again", "what was acknowledged does not come again", ["SYN-8", "SYN-10"]

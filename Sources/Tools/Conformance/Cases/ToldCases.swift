@@ -12,6 +12,13 @@ extension Conformance {
         }
     }
 
+    /// SYNC_REQUEST comes, and no DELTA.
+    private static func onlyAsked(_ device: Device, at time: String) throws {
+        try device.peer.expect(.syncRequest)
+        let frames = device.peer.passed + (try device.peer.frames(during: quiet))
+        try requireEqual(told(frames), [], "told beside SYNC_REQUEST \(time)")
+    }
+
     /// How long to wait for something that must not come.
     private static let quiet = Duration.milliseconds(400)
 
@@ -143,24 +150,32 @@ extension Conformance {
                 + "`live`", ["CON-1", "SYN-21: the server MUST send SYNC_REQUEST only"]
         ) { t in
             let (anna, ben, conversation) = try t.pair(features: ["live"])
-            try ben.peer.send(
-                .appState(AppState(phase: .background, remainingMs: 60_000)))
+            let state = AppState(phase: .background, remainingMs: 60_000)
+            try ben.peer.send(.appState(state))
             try ben.peer.expectAlive()
             ben.peer.passed = []
             try settingUp("a message") { try anna.say("one", in: conversation) }
-            try ben.peer.expect(.syncRequest)
-            let frames = ben.peer.passed + (try ben.peer.frames(during: quiet))
-            try requireEqual(told(frames), [], "told beside SYNC_REQUEST")
+            try onlyAsked(ben, at: "in the background")
+            // The same if HELLO says it.
+            ben.appState = state
+            try settingUp("again") {
+                try ben.reconnect()
+                try ben.syncToHead()
+                ben.peer.passed = []
+                try anna.say("two", in: conversation)
+            }
+            try onlyAsked(ben, at: "after a HELLO from the background")
         },
         .must(
             "sync.dormant", "an inactive app's connection gets SYNC_REQUEST all the same",
             ["SYN-22: MUST still get SYNC_REQUEST"]
         ) { t in
-            let (anna, ben, conversation) = try t.pair()
+            let (anna, ben, conversation) = try t.pair(features: ["live"])
             try ben.peer.send(.appState(AppState(phase: .inactive)))
             try ben.peer.expectAlive()
+            ben.peer.passed = []
             try settingUp("a message") { try anna.say("one", in: conversation) }
-            try ben.peer.expect(.syncRequest)
+            try onlyAsked(ben, at: "while inactive")
         },
         .must(
             "sync.unanswered", "who was told and shows no life gets PING after 10 s, then 1003",
@@ -216,7 +231,7 @@ extension Conformance {
         .must(
             "sync.other-epoch-mutations",
             "mutations of a device that does not know the epoch are refused for a time",
-            ["SYN-33: MUST be refused with 1001"]
+            ["SYN-33: MUST be refused with 1001; their numbers are not taken"]
         ) { t in
             let anna = try t.device(of: t.user("anna"))
             try settingUp("a conversation") { _ = try anna.createConversation(with: []) }
@@ -231,10 +246,13 @@ extension Conformance {
             let refused = Code.unavailable.rawValue
             try requireEqual(delta.results.map(\.code), [refused], "inside the SYNC")
             try requireEqual(try anna.mutate(made(1)).code, refused, "before an ACK")
+            try require(delta.mutationFloor < number, "a number was taken")
             anna.apply(delta)
             try settingUp("a SYNC in the epoch in force") { try anna.syncToHead() }
-            // No number was taken, and none holds this one back.
-            try requireEqual(try anna.mutate(made(2)).code, 0, "after it")
+            // No number was taken: each does what it says now, and none holds another back.
+            for offset in 0...2 as ClosedRange<UInt64> {
+                try requireEqual(try anna.mutate(made(offset)).code, 0, "after it")
+            }
         },
         .must(
             "sync.reset-once", "the pages after a reset carry none",
@@ -283,12 +301,17 @@ extension Conformance {
         },
     ]
 
+    /// What the server holds the device's `applied` for: a peek without a cursor is from there.
+    static func appliedKnown(of device: Device) throws -> UInt64? {
+        try device.syncAnswer(SyncFrame(mode: .peek)).from?.seq
+    }
+
     // MARK: - Peeks
 
     static let peekCases: [ConformanceCase] = [
         .must(
             "sync.peek", "a peek gives the newest first and moves no cursor",
-            ["SYN-12: `to` MUST equal `from`"]
+            ["SYN-12: `to` MUST equal `from`: the cursor stays, `applied` is not taken"]
         ) { t in
             let (anna, ben, conversation) = try t.pair()
             try settingUp("messages") {
@@ -303,6 +326,13 @@ extension Conformance {
             let seqs = peeked.entries.map(\.seq)
             try requireEqual(seqs, seqs.sorted(by: >), "order")
             try require(seqs.count >= 3, "\(seqs.count) entries of 3 messages")
+            // It is the cursor that counts, and what a peek says of `applied` does not.
+            frame.cursor = ben.cursor.map { Cursor(epoch: $0.epoch, seq: 1) }
+            frame.applied = peeked.head
+            let whole = try ben.syncAnswer(frame)
+            try requireEqual(whole.from, frame.cursor, "from of a peek from an older cursor")
+            try require(whole.entries.count > seqs.count, "nothing above the older cursor")
+            try requireEqual(try appliedKnown(of: ben), ben.applied, "applied after the peek")
             let first = seqs.last ?? 0
             try ben.peer.send(
                 .ack(

@@ -42,16 +42,18 @@ final class Peer {
     private(set) var frames = 0
     /// Frames that `expect` stepped over: told by the server on its own account.
     var passed: [ReceivedFrame] = []
+    private var watch: WatchedConnection?
 
     init(
         socket: SecureSocket, delivery: Delivery, clock: CaseClock, transcript: Transcript,
-        name: String
+        name: String, watch: TrialWatch? = nil
     ) {
         self.socket = socket
         self.delivery = delivery
         self.clock = clock
         self.transcript = transcript
         self.name = name
+        self.watch = watch.map { WatchedConnection($0, name: name) }
     }
 
     deinit { socket.cut() }
@@ -60,6 +62,7 @@ final class Peer {
 
     func send(_ body: FrameBody, request: UInt16 = 0) throws {
         transcript.add(name, "-> \(body.type.name)\(request == 0 ? "" : " [request \(request)]")")
+        watch?.sent(body, request: request)
         try write(Frame(body, request: request).encoded)
         if case .welcome = body { isWelcome = true }
     }
@@ -67,6 +70,7 @@ final class Peer {
     func send(bytes given: some Sequence<UInt8>) throws {
         let bytes = Array(given)
         let shown = bytes.prefix(24).map { Hex.encode([$0]) }.joined(separator: " ")
+        watch?.sentBytes()
         transcript.add(name, "-> \(bytes.count) bytes: \(shown)\(bytes.count > 24 ? " ..." : "")")
         try write(bytes)
     }
@@ -150,6 +154,7 @@ final class Peer {
         frames += 1
         judge(frame, length: length, limits: limits)
         if case .welcome = frame.body { isWelcome = true }
+        watch?.came(frame)
         return frame
     }
 

@@ -42,6 +42,8 @@ struct ConformanceCase: Sendable {
     let isTimer: Bool
     /// Ends the server: runs alone, after all others.
     var isLast = false
+    /// Judges what the whole run has seen: runs after all other cases, if not the last.
+    var invariant: Invariant?
     let run: @Sendable (Trial) throws -> Void
 
     static func must(
@@ -69,6 +71,13 @@ struct ConformanceCase: Sendable {
         var last = self
         last.isLast = true
         return last
+    }
+
+    /// The same case, which then fails if the run has seen the invariant broken.
+    func watching(_ invariant: Invariant) -> ConformanceCase {
+        var watching = self
+        watching.invariant = invariant
+        return watching
     }
 
     private init(

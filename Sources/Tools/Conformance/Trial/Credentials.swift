@@ -88,5 +88,6 @@ public struct ConformanceCredentials: Codable, Sendable {
 public struct ConformanceError: Error, CustomStringConvertible {
     public let description: String
 
-    init(_ description: String) { self.description = description }
+    /// - Parameter description: what is wrong, for people.
+    public init(_ description: String) { self.description = description }
 }

@@ -25,9 +25,17 @@ final class Trial {
     private let tls: TLSContext
     private let mark: String
     private var peers = 0
+    /// What all cases of the run have seen of the invariants.
+    let witness: Witness
+    private let watch: TrialWatch
 
-    init(server: ServerUnderTest, delivery: Delivery, seconds: Int, patience: Duration) throws {
+    init(
+        server: ServerUnderTest, delivery: Delivery, seconds: Int, patience: Duration,
+        witness: Witness, name: String
+    ) throws {
         self.server = server
+        self.witness = witness
+        watch = TrialWatch(witness, name: name)
         self.delivery = delivery
         clock = CaseClock(seconds: seconds, patience: patience)
         mark = Hex.encode(Random.bytes(6))
@@ -64,7 +72,7 @@ final class Trial {
         transcript.add(name, "connected")
         return Peer(
             socket: socket, delivery: delivery ?? self.delivery, clock: clock,
-            transcript: transcript, name: name)
+            transcript: transcript, name: name, watch: watch)
     }
 
     /// Tries TLS with other application protocols.
