@@ -40,7 +40,7 @@ extension Rouse {
             refresh()
         }
         timer.cancel()
-        try await eraseUser()
+        try await eraseUser(telling: nil)
         return isDone
     }
 
@@ -49,9 +49,8 @@ extension Rouse {
         guard !isLoggingOut, !isClosed else { return }
         isLoggingOut = true
         defer { isLoggingOut = false }
-        tell(.loggedOut)
         do {
-            try await eraseUser()
+            try await eraseUser(telling: .loggedOut)
         } catch {
             // The server lets this device in no more: the next process is told so again.
             storeTrouble("\(error)")
@@ -59,7 +58,7 @@ extension Rouse {
     }
 
     /// Clears the screen, erases everything of the user, and closes.
-    private func eraseUser() async throws(LocalStoreError) {
+    private func eraseUser(telling change: RouseChange?) async throws(LocalStoreError) {
         give(.willSuspend)
         // Before anything is erased, so that an app that starts no client without a user is left
         // with a clear screen, too, whenever its process ends.
@@ -67,6 +66,7 @@ extension Rouse {
         await asleep()
         guard let store else { throw isAbsent }
         try store.erase()
+        if let change { tell(change) }
         await close()
         // Again and last, for the phone may not have answered. The store goes on to say that it is
         // to be done: the next client of this store does it first.

@@ -37,6 +37,12 @@ import Wire
             }
         }
 
+        func hold(_ conversation: ConversationID) {
+            held = (
+                ConversationRecord.table.name, [.app(World.app), .identifier(conversation)]
+            )
+        }
+
         func hold(_ user: String, _ device: DeviceID?) {
             let key: [ColumnValue] = [.app(World.app), .user(UserID(user))]
             held =
@@ -112,8 +118,52 @@ import Wire
         #expect(try node.claim().jobs.map(\.key.user.name) == [held])
     }
 
-    @Test("devices that do not come back are taken for asleep but the one whose row is held")
-    func sessions() throws {
+    @Test("many rows of one whose row is held keep no other's from their turn")
+    func manyRows() throws {
+        var number: UInt64 = 0
+        func phone(of user: String) throws {
+            number += 1
+            let device = DeviceID(high: 6, low: number)
+            let session = try pushes.open(user, device, token: UInt8(number)).session
+            try pushes.end(session, within: 1_000)
+        }
+        for _ in 0..<40 { try phone(of: "anna") }
+        world.pass(10)
+        try phone(of: "ben")
+        world.pass(2_000)
+        try world.ask(.keepAlive)
+        let node = Node(world)
+        node.hold("anna", nil)
+        try node.rest(.sweepWakes(rows: 256))
+        let left = try node.all(SessionRecord.self)
+        #expect(left.count == 40 && left.allSatisfy { $0.user.name == "anna" })
+        node.held = nil
+        try node.rest(.sweepWakes(rows: 256))
+        #expect(try node.all(SessionRecord.self).isEmpty)
+    }
+
+    @Test("while the end of an app's sessions waits for a row that is held, sweeps go on")
+    func sessionEnds() throws {
+        for user in Self.users { _ = try pushes.open(user, phone(user), token: 1) }
+        let ben = try pushes.open("ben", DeviceID(high: 6, low: 1), token: 9).session
+        try pushes.end(ben, within: 1_000)
+        world.pass(2_000)
+        try world.ask(.keepAlive)
+        let node = Node(world)
+        node.hold("anna", nil)
+        try node.ask(.administer(.suspendApp(World.app)))
+        try node.rest(.sweepWakes(rows: 256))
+        #expect(try !node.all(SessionRecord.self).contains { $0.device == ben.device })
+        node.held = nil
+        try node.rest(.sweepWakes(rows: 256))
+        try node.rest(.sweepWakes(rows: 256))
+        #expect(try node.all(SessionRecord.self).isEmpty)
+    }
+
+    @Test(
+        "devices that do not come back are taken for asleep but the one of which a row is held",
+        arguments: [true, false])
+    func sessions(isDevice: Bool) throws {
         for user in Self.users {
             let session = try pushes.open(user, phone(user), token: 1).session
             try pushes.end(session, within: 1_000)
@@ -121,7 +171,7 @@ import Wire
         world.pass(2_000)
         try world.ask(.keepAlive)
         let node = Node(world)
-        node.hold("anna", nil)
+        node.hold("anna", isDevice ? phone("anna") : nil)
         try node.rest(.sweepWakes(rows: 10))
         #expect(try node.all(SessionRecord.self).map(\.user.name) == ["anna"])
     }
@@ -172,9 +222,9 @@ import Wire
         func waiting(_ node: Node) throws -> Set<ConversationID> {
             Set(try node.all(FanOutRecord.self).map(\.conversation))
         }
-        for (held, room) in [("ben", first), ("dora", second)] {
+        for (held, room) in [("ben", first), ("dora", second), (nil, first), (nil, second)] {
             let node = Node(world)
-            node.hold(held, nil)
+            if let held { node.hold(held, nil) } else { node.hold(room) }
             try node.rest(.continueFanOut(recipients: 50))
             #expect(try waiting(node) == [room])
             node.held = nil
@@ -230,6 +280,8 @@ import Wire
         let claimed = try node.claim()
         #expect(claimed.jobs.map(\.key.user.name) == ["u1", "u3"])
         #expect(claimed.nextDue.map { $0 <= campaigns.world.now + WakeRules.heldPause } == true)
+        // Nothing is left but what is held.
+        #expect(try !node.claim().more)
         node.held = nil
         #expect(try node.claim().jobs.map(\.key.user.name) == ["u2"])
     }

@@ -22,7 +22,8 @@ extension StoreRequest {
     var passesOver: Bool {
         switch self {
         case .claimPushes, .sweepWakes, .coalesceReceipts, .continueFanOut, .continueDeletions,
-            .enforceRetention, .campaigns(.advance), .schedules(.publishDue):
+            .enforceRetention, .campaigns(.advance), .schedules(.publishDue), .beat,
+            .administer(.suspendApp), .administer(.removeApp):
             true
         default: false
         }

@@ -20,7 +20,19 @@ extension StoreWriter {
         answer: (Int, [StoreResult]) -> Void = { _, _ in }
     ) -> [StoreResult] {
         let started = SystemClock.monotonicMilliseconds()
-        let waits = started >= hurriesUntil
+        let hurries = started < hurriesUntil
+        if hurries, let cut = requests.firstIndex(where: { $0.passesOver != requests[0].passesOver })
+        {
+            let done = commit(
+                Array(requests[..<cut]), budget: budget, divides: divides, first: first,
+                answer: answer)
+            guard done.count == cut else { return done }
+            return done
+                + commit(
+                    Array(requests[cut...]), budget: budget, divides: divides, first: first + cut,
+                    answer: answer)
+        }
+        let waits = !hurries || !requests.allSatisfy(\.passesOver)
         var place: UInt64?
         func leave() {
             if let place { shared.order?.leave(place) }
@@ -46,7 +58,7 @@ extension StoreWriter {
         } catch {
             leave()
             let began = divides ?? started
-            if waits, case .conflict = error, role.number == 0, !store.isSoleWriter,
+            if waits, !hurries, case .conflict = error, role.number == 0, !store.isSoleWriter,
                 requests.contains(where: \.passesOver)
             {
                 hurriesUntil = SystemClock.monotonicMilliseconds() + Self.hurryTime
@@ -67,8 +79,9 @@ extension StoreWriter {
         }
     }
 
-    /// How long the duties wait for no row after one of them has waited in vain: whoever holds it
-    /// may do so for long, and each turn would wait for it again, with all that is in it.
+    /// How long what passes over waits for no row after a transaction with some of it has waited in
+    /// vain: whoever holds the row may do so for long, and each turn would wait for it again, with
+    /// all that is in it. Other requests wait as ever, in transactions of their own.
     private static let hurryTime: UInt64 = 10_000
 
     /// A transaction that meets another node's may wait for a row. Where there are other nodes it

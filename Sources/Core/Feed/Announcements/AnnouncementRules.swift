@@ -137,7 +137,7 @@ extension Work {
 
     /// Batches that are passed over in one turn because other transactions hold all that is left of
     /// them.
-    private static let heldMax = 8
+    private static let heldMax = 64
 
     /// One batch. If something of it cannot be read, or another transaction holds something of it,
     /// its users are served one by one, and whom that concerns is passed over.

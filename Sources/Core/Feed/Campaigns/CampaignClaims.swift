@@ -119,6 +119,8 @@ struct CampaignClaims {
         let ordered = rows.sorted {
             $0.push.precedes($1.push, orInTie: $0.push.campaign < $1.push.campaign)
         }
+        var looked = 0
+        var held = 0
         for row in ordered {
             guard let id = ids.first else { break }
             // The pushes left are due as before; one goes on in any case.
@@ -126,6 +128,7 @@ struct CampaignClaims {
                 isMore = true
                 break
             }
+            looked += 1
             var isClaimed = false
             let isDone = try transaction.passingOver { () throws(StoreError) in
                 let user = try transaction.record(
@@ -133,11 +136,14 @@ struct CampaignClaims {
                 isClaimed = try claim(row, isKnown: user != nil, id)
             }
             guard isDone else {
+                held += 1
                 comeAgain(at: now + WakeRules.heldPause)
                 continue
             }
             if isClaimed { ids = ids.dropFirst() }
         }
+        // What others hold is no reason to come again at once.
+        if held > 0, held == looked { isMore = false }
         try transaction.savepoint { () throws(StoreError) in try writeDown() }
     }
 
@@ -274,7 +280,8 @@ struct CampaignClaims {
         }
         guard isKnown,
             let device = try transaction.record(
-                DeviceRecord.self, [.app(push.app), .user(push.user), .identifier(push.device)])
+                DeviceRecord.self, [.app(push.app), .user(push.user), .identifier(push.device)],
+                lock: .wait)
         else {
             try transaction.delete(CampaignPushRecord.self, push.key)
             results[due.campaign, default: Result()].leaveOut(push, .changed)

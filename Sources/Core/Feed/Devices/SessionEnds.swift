@@ -14,7 +14,15 @@ extension Work {
     func endSessions(_ job: SessionEndRecord) throws(RuleFailure) {
         _ = try record(SessionEndRecord.self, job.key, lock: .wait)
         try put(job)
-        _ = try endSessions(job, atMost: limits.sessionsPerTurn)
+        do throws(RuleFailure) {
+            try savepoint { () throws(RuleFailure) in
+                _ = try self.endSessions(job, atMost: self.limits.sessionsPerTurn)
+            }
+        } catch {
+            // Another transaction holds something of it: the turns in the background go on.
+            guard case .store(.conflict) = error else { throw error }
+            effects.background.insert(.sessions)
+        }
     }
 
     /// One turn, each job in a step of its own.
@@ -26,9 +34,10 @@ extension Work {
         var more = false
         for job in jobs {
             let share = max(1, limits.sessionsPerTurn / jobs.count)
-            let ended = try step { () throws(RuleFailure) in
+            let done = try stepPassingOver { () throws(RuleFailure) in
                 try self.continueSessionEnd(job, atMost: share)
             }
+            guard let ended = done else { continue }
             count += ended.count
             more = more || ended.more
         }

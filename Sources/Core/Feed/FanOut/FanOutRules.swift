@@ -81,10 +81,17 @@ extension Work {
         var steps = try continueAnnouncements(&share)
         budget = max(1, budget - (granted - share))
         var isFirst = true
-        var held = 0
-        while budget > 0, held < Self.heldMax, isFirst || !isSpent, let row = try nextJob() {
+        var held: Set<SortKey> = []
+        while budget > 0, held.count < Self.heldMax, isFirst || !isSpent,
+            let row = try nextJob(besides: held)
+        {
             guard let work = try advance(row, by: min(budget, limits.fanOutStep)) else {
-                held += 1
+                held.insert(Self.conversation(of: row))
+                if case .text(let app)? = row.first {
+                    _ = try stepPassingOver { () throws(RuleFailure) in
+                        try self.noteTurn(Self.fanOutTurn, of: AppID(app))
+                    }
+                }
                 continue
             }
             budget -= work
@@ -93,41 +100,46 @@ extension Work {
         }
         // What others hold is no reason to come again at once.
         var more = steps > 0
-        if more, try nextJob() == nil { more = try hasAnnouncements() }
+        if more, try nextJob(besides: held) == nil { more = try hasAnnouncements() }
         if more { effects.background.insert(.fanOut) }
         return .progressed(count: steps, more: more)
     }
 
-    /// Jobs that are passed over in one turn because other transactions hold something of them.
-    private static let heldMax = 8
+    /// Conversations that are passed over in one turn because other transactions hold something of
+    /// them, and how many jobs are looked at to find another one.
+    private static let heldMax = 64
+    private static let lookedMax = 256
 
-    /// Another transaction holds something of the job: the others have their turn before it comes
-    /// again.
-    private func passOver(_ row: [ColumnValue]) throws(RuleFailure) {
-        _ = try stepPassingOver { () throws(RuleFailure) in
-            let next = try self.job(row)
-            try self.noteTurn(Self.fanOutTurn, of: next.app)
-            guard try self.lockConversation(next.app, next.conversation) != nil,
-                var job = try self.oldestJob(next.app, next.conversation),
-                job.revision == next.revision
-            else { return }
-            job.turnAt = max(self.now, job.turnAt + 1)
-            try self.put(job)
-        }
+    private static func conversation(of row: [ColumnValue]) -> SortKey {
+        SortKey(Array(row.prefix(2)))
     }
 
     /// The row of the job whose turn it is, as stored: one that cannot be read has its turn too.
-    private func nextJob() throws(RuleFailure) -> [ColumnValue]? {
+    private func nextJob(
+        besides held: Set<SortKey>
+    ) throws(RuleFailure) -> [ColumnValue]? {
         let table = FanOutRecord.table
         let last = try record(MetaRecord.self, [.text(Self.fanOutTurn)])
-        let name = String(decoding: last?.bytes ?? [], as: UTF8.self)
-        var next = try rows(table, Scan(after: [.text(name)], limit: 1))
-        if next.isEmpty { next = try rows(table, Scan(limit: 1)) }
-        guard let app = next.first?.prefix(1) else { return nil }
-        let oldest = try rows(
-            table, Scan(index: "fan_out_by_turn", prefix: Array(app), limit: 1))
-        guard let conversation = oldest.first?.prefix(2) else { return nil }
-        return try rows(table, Scan(prefix: Array(conversation), limit: 1)).first
+        var after: [ColumnValue]? = [.text(String(decoding: last?.bytes ?? [], as: UTF8.self))]
+        // Behind the app that was served last, from the start, and on behind those that are held.
+        for _ in 0...held.count + 1 {
+            guard let app = try rows(table, Scan(after: after, limit: 1)).first?.prefix(1) else {
+                if after == nil { return nil }
+                after = nil
+                continue
+            }
+            let oldest = try rows(
+                table,
+                Scan(
+                    index: "fan_out_by_turn", prefix: Array(app),
+                    limit: held.isEmpty ? 1 : Self.lookedMax))
+            let free = oldest.first { !held.contains(Self.conversation(of: $0)) }
+            if let conversation = free?.prefix(2) {
+                return try rows(table, Scan(prefix: Array(conversation), limit: 1)).first
+            }
+            after = Array(app)
+        }
+        return nil
     }
 
     /// One step of a job. If something of it cannot be read, fewer recipients are served at once,
@@ -144,8 +156,8 @@ extension Work {
             }
         } catch {
             if case .store(.conflict) = error {
-                try passOver(row)
-                return nil
+                // Those before the one whom another transaction holds need not wait.
+                return granted > 1 ? try advance(row, by: granted / 2) : nil
             }
             guard case .store(.corrupt(let detail)) = error else { throw error }
             if granted > 1, try isReadable(row) {

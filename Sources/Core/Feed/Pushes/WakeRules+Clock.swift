@@ -14,45 +14,60 @@ extension WakeRules {
     static func mendSetBack(in transaction: any StoreTransaction) throws(StoreError) -> Bool {
         guard let record = try transaction.record(MetaRecord.self, [.text(setBackName)])
         else { return false }
-        var isHeldUp = false
+        var mended = Mended()
         let moment = Timestamp(milliseconds: record.number)
         var left = gapStep
         // A push in flight has its lease; all else is decided again at once.
         left -= try mendWakes(
             index: "wake_by_deadline", [], past: moment + WakePolicy.lease, moment,
-            limit: left, in: transaction, &isHeldUp)
+            limit: left, in: transaction, &mended)
         for prefix in try PushQueues.prefixes(in: transaction) where left > 0 {
             left -= try mendWakes(
                 index: "wake_by_lane", prefix, past: moment + Reachability.setBackWait, moment,
-                limit: left, in: transaction, &isHeldUp)
+                limit: left, in: transaction, &mended)
         }
-        left -= try mendCampaigns(moment, limit: left, in: transaction)
-        left -= try mendSessions(moment, limit: left, in: transaction)
-        left -= try mendWebhooks(moment, limit: left, in: transaction)
-        if left > 0 { try finish(setBackName, record.number, in: transaction) }
-        return isHeldUp
+        left -= try mendCampaigns(moment, limit: left, in: transaction, &mended)
+        left -= try mendSessions(moment, limit: left, in: transaction, &mended)
+        left -= try mendWebhooks(moment, limit: left, in: transaction, &mended)
+        if left > 0, mended.held == 0 {
+            try finish(setBackName, record.number, in: transaction)
+        }
+        return mended.held > 0 && mended.done == 0
+    }
+
+    /// Rows of one step that were mended, and those of which other transactions hold something.
+    private struct Mended {
+        var done = 0
+        var held = 0
+
+        mutating func note(_ isDone: Bool) {
+            if isDone { done += 1 } else { held += 1 }
+        }
     }
 
     private static func mendWakes(
         index: String, _ prefix: [ColumnValue], past bound: Timestamp, _ moment: Timestamp,
-        limit: Int, in transaction: any StoreTransaction, _ isHeldUp: inout Bool
+        limit: Int, in transaction: any StoreTransaction, _ mended: inout Mended
     ) throws(StoreError) -> Int {
         let few = min(limit, mendedAtOnce)
-        let rows = try transaction.records(
-            WakeRecord.self,
-            Scan(index: index, prefix: prefix, after: [.timestamp(bound)], limit: few))
-        let (turn, _) = try onDevices(of: rows, atMost: few, in: transaction, now: moment) {
-            (step: inout WakeStep) throws(StoreError) in
+        let (turn, _) = try onDevices(atMost: few, in: transaction, now: moment) {
+            limit throws(StoreError) in
+            try transaction.records(
+                WakeRecord.self,
+                Scan(index: index, prefix: prefix, after: [.timestamp(bound)], limit: limit))
+        } _: { (step: inout WakeStep) throws(StoreError) in
             step.machine.clockSetBack(to: moment)
         }
-        if turn.held > 0, turn.held == turn.looked { isHeldUp = true }
-        // Those that the turn left, or passed over, are the next step's.
-        return turn.isWhole && turn.looked < few ? turn.looked : limit
+        mended.done += turn.looked - turn.held
+        mended.held += turn.held
+        // Those that the turn left are the next step's.
+        return turn.isAtEnd ? turn.looked : limit
     }
 
     /// One look at each: it decides anew when it is due.
     private static func mendCampaigns(
-        _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction
+        _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction,
+        _ mended: inout Mended
     ) throws(StoreError) -> Int {
         let few = max(0, min(limit, mendedAtOnce))
         let campaigns = try transaction.records(
@@ -60,21 +75,23 @@ extension WakeRules {
             Scan(
                 index: "campaign_by_due", after: [.timestamp(moment + gapTolerance)],
                 limit: few))
-        try transaction.savepoint { () throws(StoreError) in
-            for key in campaigns.map(\.rowKey).sorted(by: { SortKey($0) < SortKey($1) }) {
+        for key in campaigns.map(\.rowKey).sorted(by: { SortKey($0) < SortKey($1) }) {
+            let isDone = try transaction.passingOver { () throws(StoreError) in
                 let known = try transaction.record(
                     CampaignProgressRecord.self, key, lock: .wait)
-                guard var campaign = known, let due = campaign.due, due > moment else { continue }
+                guard var campaign = known, let due = campaign.due, due > moment else { return }
                 campaign.due = moment
                 try transaction.put(campaign)
             }
+            mended.note(isDone)
         }
         return campaigns.count < few ? campaigns.count : limit
     }
 
     /// Sessions that ended: their devices are expected for as long as ever from now.
     private static func mendSessions(
-        _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction
+        _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction,
+        _ mended: inout Mended
     ) throws(StoreError) -> Int {
         let until = moment + WakePolicy.connectedDelay
         let few = max(0, min(limit, mendedAtOnce))
@@ -82,32 +99,35 @@ extension WakeRules {
             SessionRecord.self,
             Scan(
                 index: "session_by_expected", after: [.timestamp(until)], limit: few))
-        try transaction.savepoint { () throws(StoreError) in
-            for found in sessions.sorted(by: { $0.precedes($1) }) {
+        for found in sessions.sorted(by: { $0.precedes($1) }) {
+            let isDone = try transaction.passingOver { () throws(StoreError) in
                 try transaction.lockUser(found.app, found.user)
                 guard var session = try transaction.again(found),
                     let expected = session.expectedUntil, expected > until
-                else { continue }
+                else { return }
                 session.expectedUntil = until
                 try transaction.put(session)
             }
+            mended.note(isDone)
         }
         return sessions.count < few ? sessions.count : limit
     }
 
     /// A batch under way is fenced by its claim; a repeat has the same delivery id.
     private static func mendWebhooks(
-        _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction
+        _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction,
+        _ mended: inout Mended
     ) throws(StoreError) -> Int {
         let soon = moment + Reachability.setBackWait
         let few = max(0, min(limit, mendedAtOnce))
         let webhooks = try transaction.records(
             WebhookRecord.self,
             Scan(index: "webhook_by_due", after: [.timestamp(soon)], limit: few))
-        try transaction.savepoint { () throws(StoreError) in
-            for key in webhooks.map(\.rowKey).sorted(by: { SortKey($0) < SortKey($1) }) {
+        for key in webhooks.map(\.rowKey).sorted(by: { SortKey($0) < SortKey($1) }) {
+            let isDone = try transaction.passingOver { () throws(StoreError) in
                 try mendWebhook(key, moment, in: transaction)
             }
+            mended.note(isDone)
         }
         return webhooks.count < few ? webhooks.count : limit
     }

@@ -30,6 +30,7 @@ extension WakeRules {
             claimed.queues = try queues.depths() + [campaigns.depth].compactMap { $0 }
         }
         let subjects = WakeSubjects()
+        var held = 0
         var rest = rows[...]
         while !rest.isEmpty {
             // The pushes left are due as before. Campaigns have their part of the turn, as they
@@ -40,9 +41,11 @@ extension WakeRules {
             }
             try claim(
                 rest.prefix(claimedAtOnce), request, subjects, in: transaction, now: now,
-                &claimed, &effects)
+                &claimed, &effects, &held)
             rest = rest.dropFirst(claimedAtOnce)
         }
+        // What others hold is no reason to come again at once.
+        if held > 0, held == rows.count { claimed.more = false }
         try campaigns.claim(
             rooms: queues.rooms, ids: request.ids[claimed.jobs.count..<streams])
         claimed.take(campaigns)
@@ -55,7 +58,7 @@ extension WakeRules {
     private static func claim(
         _ rows: ArraySlice<DueRow>, _ request: ClaimPushes, _ subjects: WakeSubjects,
         in transaction: any StoreTransaction, now: Timestamp, _ claimed: inout ClaimedPushes,
-        _ effects: inout WakeEffects
+        _ effects: inout WakeEffects, _ held: inout Int
     ) throws(StoreError) {
         for row in rows.sorted(by: { $0.wake.precedes($1.wake) }) {
             let claim = Claim(owner: request.boot, id: request.ids[claimed.jobs.count])
@@ -70,6 +73,7 @@ extension WakeRules {
                     in: transaction, now: now)
             }
             guard isDone else {
+                held += 1
                 claimed.comeAgain(at: now + heldPause)
                 continue
             }

@@ -65,11 +65,12 @@ extension WakeRules {
     static func nodeGone(
         _ boot: BootID, in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) {
-        let rows = try transaction.records(
-            WakeRecord.self,
-            Scan(index: "wake_by_owner", prefix: [.identifier(boot)], limit: mendedAtOnce))
-        _ = try onDevices(of: rows, atMost: mendedAtOnce, in: transaction, now: now) {
-            (step: inout WakeStep) throws(StoreError) in
+        _ = try onDevices(atMost: mendedAtOnce, in: transaction, now: now) {
+            limit throws(StoreError) in
+            try transaction.records(
+                WakeRecord.self,
+                Scan(index: "wake_by_owner", prefix: [.identifier(boot)], limit: limit))
+        } _: { (step: inout WakeStep) throws(StoreError) in
             if step.row.owner == boot { step.machine.ownerGone(now: now) }
         }
     }
@@ -185,13 +186,13 @@ extension WakeRules {
         // The other half of the turn is for the sweep that notices the gap.
         while left == gapStep || left > 0 && !transaction.hasSpent(1, of: 2) {
             let limit = min(left, gapAtOnce)
-            let rows = try transaction.records(
-                WakeRecord.self,
-                Scan(index: "wake_by_waiting", through: [.timestamp(until)], limit: limit))
             let (turn, found) = try onDevices(
-                of: rows, atMost: limit, in: transaction, now: now
-            ) {
-                (step: inout WakeStep) throws(StoreError) in
+                atMost: limit, in: transaction, now: now
+            ) { limit throws(StoreError) in
+                try transaction.records(
+                    WakeRecord.self,
+                    Scan(index: "wake_by_waiting", through: [.timestamp(until)], limit: limit))
+            } _: { (step: inout WakeStep) throws(StoreError) in
                 // Due since the outage: it leaves at the rate of what an outage held up.
                 try step.perform(step.machine.serviceWasAway(now: min(until, now)))
             }
@@ -201,8 +202,8 @@ extension WakeRules {
                 try finish(gapName, until.milliseconds, in: transaction)
                 break
             }
-            // What others hold is found again in the next turn.
-            if turn.held > 0 { return (effects, true) }
+            // Others hold all that is left.
+            if turn.held == turn.looked { return (effects, true) }
         }
         return (effects, false)
     }
@@ -227,8 +228,10 @@ extension WakeRules {
         let all = [sessions, deadlines, alerts, timed]
         var more = all.contains(where: \.more)
         // What follows from a gap, or from a clock set back, goes on at once, too.
-        if !more, !isHeldUp { more = try gap(in: transaction) != nil }
-        if !more, !isHeldUp { more = try transaction.record(MetaRecord.self, [.text(setBackName)]) != nil }
+        if !more, !isHeldUp {
+            more = try gap(in: transaction) != nil
+            if !more { more = try transaction.record(MetaRecord.self, [.text(setBackName)]) != nil }
+        }
         return (all.reduce(0) { $0 + $1.count }, more, effects)
     }
 
@@ -241,15 +244,15 @@ extension WakeRules {
         _ most: Int, in transaction: any StoreTransaction, now: Timestamp,
         _ effects: inout WakeEffects
     ) throws(StoreError) -> Swept {
-        let sessions = try transaction.records(
-            SessionRecord.self,
-            Scan(index: "session_by_expected", through: [.timestamp(now)], limit: most))
-        var found = WakeEffects()
-        var turn = SweptRows(of: sessions.count, atMost: most)
-        for session in sessions.sorted(by: { $0.precedes($1) }) where turn.goesOn(transaction) {
-            try turn.carryOut(in: transaction) { () throws(StoreError) in
-                found += try expire(session, in: transaction, now: now)
-            }
+        let (turn, found) = try SweptRows.sweep(
+            atMost: most, in: transaction,
+            find: { limit throws(StoreError) in
+                try transaction.records(
+                    SessionRecord.self,
+                    Scan(index: "session_by_expected", through: [.timestamp(now)], limit: limit))
+            }, by: { $0.precedes($1) }
+        ) { session throws(StoreError) in
+            try expire(session, in: transaction, now: now)
         }
         effects += found
         return (turn.looked, turn.hasMore)
@@ -267,7 +270,8 @@ extension WakeRules {
         guard session.role == .app,
             var device = try transaction.record(
                 DeviceRecord.self,
-                [.app(session.app), .user(session.user), .identifier(session.device)])
+                [.app(session.app), .user(session.user), .identifier(session.device)],
+                lock: .wait)
         else { return WakeEffects() }
         device.withoutSessionSince = now
         try transaction.put(device)
@@ -322,11 +326,12 @@ extension WakeRules {
         _ effects: inout WakeEffects
     ) throws(StoreError) -> Swept {
         let gap = try gap(in: transaction)
-        let rows = try transaction.records(
-            WakeRecord.self,
-            Scan(index: "wake_by_deadline", through: [.timestamp(now)], limit: most))
-        let (turn, found) = try onDevices(of: rows, atMost: most, in: transaction, now: now) {
-            (step: inout WakeStep) throws(StoreError) in
+        let (turn, found) = try onDevices(atMost: most, in: transaction, now: now) {
+            limit throws(StoreError) in
+            try transaction.records(
+                WakeRecord.self,
+                Scan(index: "wake_by_deadline", through: [.timestamp(now)], limit: limit))
+        } _: { (step: inout WakeStep) throws(StoreError) in
             try step.perform(step.machine.leaseEnded(now: now))
             if let gap, let since = step.row.waitingSince, since <= gap {
                 try step.perform(step.machine.serviceWasAway(now: now))
@@ -375,15 +380,16 @@ extension WakeRules {
         if let end = try outageEnd(in: transaction, now: now), now < end + expiryPause {
             return (0, false)
         }
-        let alerts = try transaction.records(
-            AlertRecord.self,
-            Scan(index: "alert_by_expiry", through: [.timestamp(now)], limit: most))
-        var turn = SweptRows(of: alerts.count, atMost: most)
-        for alert in alerts.sorted(by: { $0.precedes($1, orInTie: $0.seq < $1.seq) })
-        where turn.goesOn(transaction) {
-            try turn.carryOut(in: transaction) { () throws(StoreError) in
-                try expire(alert, in: transaction, now: now)
-            }
+        let (turn, _) = try SweptRows.sweep(
+            atMost: most, in: transaction,
+            find: { limit throws(StoreError) in
+                try transaction.records(
+                    AlertRecord.self,
+                    Scan(index: "alert_by_expiry", through: [.timestamp(now)], limit: limit))
+            }, by: { $0.precedes($1, orInTie: $0.seq < $1.seq) }
+        ) { alert throws(StoreError) in
+            try expire(alert, in: transaction, now: now)
+            return WakeEffects()
         }
         return (turn.looked, turn.hasMore)
     }
@@ -398,7 +404,7 @@ extension WakeRules {
         guard
             let device = try transaction.record(
                 DeviceRecord.self,
-                [.app(alert.app), .user(alert.user), .identifier(alert.device)])
+                [.app(alert.app), .user(alert.user), .identifier(alert.device)], lock: .wait)
         else { return }
         var step = try WakeStep(device, in: transaction, now: now)
         step.closeAlert(alert)
@@ -410,20 +416,20 @@ extension WakeRules {
         _ most: Int, in transaction: any StoreTransaction, now: Timestamp,
         _ effects: inout WakeEffects
     ) throws(StoreError) -> Swept {
-        let rows = try transaction.records(
-            AlertRecord.self,
-            Scan(
-                index: "alert_by_moment", prefix: [.unsigned(AlertPhase.delayed.rawValue)],
-                through: [.timestamp(now)], limit: most))
-        var turn = SweptRows(of: rows.count, atMost: most)
-        for found in rows.sorted(by: { $0.precedes($1, orInTie: $0.seq < $1.seq) })
-        where turn.goesOn(transaction) {
-            var released = WakeEffects()
-            let isDone = try turn.carryOut(in: transaction) { () throws(StoreError) in
-                released = try release(found, in: transaction, now: now)
-            }
-            if isDone { effects += released }
+        let (turn, found) = try SweptRows.sweep(
+            atMost: most, in: transaction,
+            find: { limit throws(StoreError) in
+                try transaction.records(
+                    AlertRecord.self,
+                    Scan(
+                        index: "alert_by_moment",
+                        prefix: [.unsigned(AlertPhase.delayed.rawValue)],
+                        through: [.timestamp(now)], limit: limit))
+            }, by: { $0.precedes($1, orInTie: $0.seq < $1.seq) }
+        ) { alert throws(StoreError) in
+            try release(alert, in: transaction, now: now)
         }
+        effects += found
         return (turn.looked, turn.hasMore)
     }
 
@@ -462,22 +468,19 @@ extension WakeRules {
         return device
     }
 
-    /// Runs `body` on the device of each row, in the lock order; of one and those that the turn
-    /// allows. A row of which another transaction holds something is passed over.
+    /// Runs `body` on the device of each row that `find` gives, in the lock order; of one and those
+    /// that the turn allows. A row of which another transaction holds something is passed over.
     static func onDevices(
-        of rows: [WakeRecord], atMost most: Int, in transaction: any StoreTransaction,
-        now: Timestamp, _ body: (inout WakeStep) throws(StoreError) -> Void
+        atMost most: Int, in transaction: any StoreTransaction, now: Timestamp,
+        find: (_ limit: Int) throws(StoreError) -> [WakeRecord],
+        _ body: (inout WakeStep) throws(StoreError) -> Void
     ) throws(StoreError) -> (turn: SweptRows, effects: WakeEffects) {
-        var effects = WakeEffects()
-        var turn = SweptRows(of: rows.count, atMost: most)
-        for row in rows.sorted(by: { $0.precedes($1) }) where turn.goesOn(transaction) {
-            var found = WakeEffects()
-            let isDone = try turn.carryOut(in: transaction) { () throws(StoreError) in
-                found = try onDevice(of: row, in: transaction, now: now, body)
-            }
-            if isDone { effects += found }
+        try SweptRows.sweep(
+            atMost: most, in: transaction, find: find,
+            by: { $0.precedes($1) }
+        ) { row throws(StoreError) in
+            try onDevice(of: row, in: transaction, now: now, body)
         }
-        return (turn, effects)
     }
 
     /// The same for all of them, none passed over: at the start of a process.
@@ -504,41 +507,4 @@ extension WakeRules {
         try step.save()
         return step.effects
     }
-}
-
-/// How far one turn of a sweep got with the rows that it found.
-struct SweptRows {
-    /// Rows looked at, those passed over among them.
-    private(set) var looked = 0
-    /// Those of which another transaction holds something.
-    private(set) var held = 0
-    private let found: Int
-    private let most: Int
-
-    init(of found: Int, atMost most: Int) {
-        self.found = found
-        self.most = most
-    }
-
-    /// Whether the turn takes another row: one is done in any case.
-    func goesOn(_ transaction: any StoreTransaction) -> Bool {
-        looked == held || !transaction.isSpent
-    }
-
-    /// - Returns: whether it was done.
-    @discardableResult
-    mutating func carryOut(
-        in transaction: any StoreTransaction, _ body: () throws(StoreError) -> Void
-    ) throws(StoreError) -> Bool {
-        looked += 1
-        let isDone = try transaction.passingOver(body)
-        if !isDone { held += 1 }
-        return isDone
-    }
-
-    /// All that was found is done.
-    var isWhole: Bool { held == 0 && looked == found }
-
-    /// Whether there may be more to do at once. What others hold is none of it.
-    var hasMore: Bool { looked > held && (looked < found || looked == most) }
 }

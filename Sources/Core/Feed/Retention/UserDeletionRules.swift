@@ -208,7 +208,9 @@ extension Work {
         } else if looked == 0 {
             return 0
         }
-        return max(try keep(place, after: deletion), work, looked)
+        let kept = try keep(place, after: deletion)
+        // Another node is at it, or somebody holds its row: the next turn looks again.
+        return kept == 0 ? 0 : max(kept, work, looked)
     }
 
     /// Where the next step begins, unless another node has come further.

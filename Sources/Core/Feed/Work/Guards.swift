@@ -12,8 +12,8 @@ extension StoreTransaction {
         try hold(UserRecord.table, key: [.app(app), .user(user)])
     }
 
-    /// One of many things that a turn does. Where another transaction holds something of it, nothing
-    /// of it is done, and a later turn does it: it keeps none behind it from their turn.
+    /// One of many things that a turn does. Where another transaction holds something of it,
+    /// nothing of it is done, and a later turn does it: it keeps none behind it from their turn.
     ///
     /// - Returns: whether it was done.
     func passingOver(_ body: () throws(StoreError) -> Void) throws(StoreError) -> Bool {

@@ -1,0 +1,71 @@
+import Model
+
+/// How far one turn of a sweep got with the rows that it found.
+///
+/// A row of which another transaction holds something is passed over, and is found again in the
+/// next turn. Where one turn finds nothing but such rows it looks further, so that many rows of one
+/// user keep none behind them waiting.
+struct SweptRows {
+    /// Rows looked at, those passed over among them.
+    private(set) var looked = 0
+    /// Those of which another transaction holds something.
+    private(set) var held = 0
+    private var found = 0
+    private let most: Int
+
+    /// How often a turn looks further, and for how many times as many rows.
+    private static let looksMax = 3
+    private static let widening = 8
+
+    private init(atMost most: Int) { self.most = most }
+
+    private var done: Int { looked - held }
+
+    /// All that was found is done.
+    var isWhole: Bool { held == 0 && looked == found }
+
+    /// All that there was is looked at.
+    var isAtEnd: Bool { looked == found && found < most }
+
+    /// Whether there may be more to do at once. What others hold is none of it.
+    var hasMore: Bool { looked > held && (looked < found || found == most) }
+
+    /// Carries out `body` for one row and those that the turn allows, each in a savepoint of its
+    /// own.
+    ///
+    /// - Parameters:
+    ///   - find: the first rows that are due, at most so many.
+    ///   - precedes: the order of locks.
+    static func sweep<R: Record>(
+        atMost most: Int, in transaction: any StoreTransaction,
+        find: (_ limit: Int) throws(StoreError) -> [R], by precedes: (R, R) -> Bool,
+        _ body: (R) throws(StoreError) -> WakeEffects
+    ) throws(StoreError) -> (turn: SweptRows, effects: WakeEffects) {
+        var effects = WakeEffects()
+        var turn = SweptRows(atMost: most)
+        var passedOver: Set<SortKey> = []
+        var limit = most
+        for _ in 0..<looksMax {
+            let rows = try find(limit)
+            let fresh = rows.filter { !passedOver.contains(SortKey($0.rowKey)) }
+            turn.found += fresh.count
+            for row in fresh.sorted(by: precedes)
+            where turn.done == 0 || turn.done < most && !transaction.isSpent {
+                turn.looked += 1
+                var done = WakeEffects()
+                let isDone = try transaction.passingOver { () throws(StoreError) in
+                    done = try body(row)
+                }
+                if isDone {
+                    effects += done
+                } else {
+                    turn.held += 1
+                    passedOver.insert(SortKey(row.rowKey))
+                }
+            }
+            guard turn.held == turn.looked, rows.count == limit else { break }
+            limit *= widening
+        }
+        return (turn, effects)
+    }
+}
