@@ -181,10 +181,12 @@ public actor Rouse {
     /// The person asks for news, as by pulling the list down: not after the back-off.
     public func refresh() { hear { $0.userRefresh(now: $1) } }
 
-    /// A new push token; presented with the next HELLO.
+    /// A new push token: the server hears of it at once, over a connection of its own if there is
+    /// one, or else when there is. The same again does nothing. `nil`: none is presented any more;
+    /// the server keeps the one it has until it is dead or the user logs out.
     public func setPush(_ push: PushRegistration?) {
         configuration.push = push
-        replica?.session.configuration.push = push
+        hear { $0.setPush(push, now: $1) }
     }
 
     /// Where it stands with the server.
