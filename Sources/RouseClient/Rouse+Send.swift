@@ -149,7 +149,8 @@ extension Rouse {
         try read(ReadReceipt(conversation: conversation, through: position))
     }
 
-    /// The person has read a conversation as far as it is on this device.
+    /// The person has read a conversation as far as it is on this device, wherever the app is: of
+    /// what is on its screen `seen` says it.
     public func markRead(_ conversation: ConversationID) throws(LocalStoreError) {
         guard let store else { throw isAbsent }
         let window = try store.messageWindow(of: conversation, newest: 1, sent: [])

@@ -49,6 +49,7 @@ extension Rouse {
     func answer(_ input: AppInput) {
         guard !isClosed else { return }
         steps.insert(contentsOf: life.on(input, now: clock.now).map { .action($0) }, at: 0)
+        readSeen(after: input)
     }
 
     func act(_ input: (inout ClientSession, Instant) -> [ClientAction]) {

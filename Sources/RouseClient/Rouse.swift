@@ -85,6 +85,8 @@ public actor Rouse {
     public internal(set) var disconnectReason: String?
     /// The mutations on their way when they were last looked at.
     var lastSent: Set<UInt64> = []
+    /// What the app has said its person sees; it is read when they do.
+    var watched: ConversationID?
     /// Whose rows the live queries show.
     var liveUser = ""
     /// The server tells the feed anew.

@@ -283,8 +283,8 @@ extension AppLife {
         }
     }
 
-    /// The person looks at it already.
-    private func sees(_ conversation: ConversationID?) -> Bool {
+    /// The person looks at it already: the app is in front, and says that it is on the screen.
+    public func sees(_ conversation: ConversationID?) -> Bool {
         guard phase == .foreground else { return false }
         return switch onScreen {
         case .everything: true
