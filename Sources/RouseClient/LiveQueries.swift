@@ -18,7 +18,7 @@ enum LiveChange {
 struct LiveQueries {
     private struct Window {
         let conversation: ConversationID
-        let newest: Int
+        var newest: Int
         let listener: AsyncStream<MessageWindow>.Continuation
         var shown: MessageWindow?
     }
@@ -52,6 +52,20 @@ struct LiveQueries {
     ) {
         windows[number] = Window(
             conversation: conversation, newest: newest, listener: listener)
+    }
+
+    /// Of the largest window of a conversation; `nil`: there is none.
+    func newest(of conversation: ConversationID) -> Int? {
+        windows.values.lazy.filter { $0.conversation == conversation }.map(\.newest).max()
+    }
+
+    /// Has the largest window of a conversation show more: a smaller one, as of a preview, stays.
+    mutating func widen(_ conversation: ConversationID, to count: Int) {
+        guard let widest = newest(of: conversation), count > widest else { return }
+        for (number, window) in windows
+        where window.conversation == conversation && window.newest == widest {
+            windows[number]?.newest = count
+        }
     }
 
     mutating func add(

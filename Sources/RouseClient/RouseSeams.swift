@@ -88,6 +88,11 @@ public enum RouseChange: Equatable, Sendable {
     case inSync
     /// The server's answers to what this device sent.
     case results([MutationResult])
+    /// The server's older messages that were asked for are here, and in the windows; `more`: it
+    /// has still older ones.
+    case olderFetched(in: ConversationID, more: Bool)
+    /// The server does not give them, or too many are asked for at once (4006).
+    case olderRefused(in: ConversationID, Refusal)
     /// Another user began something just now: `typing` and `present`; or ended it: `typingEnded`
     /// and `away`, also by its time being over.
     case signal(SignalKind, conversation: ConversationID, user: String)

@@ -34,6 +34,8 @@ final class ScriptedServer: RouseTransport {
         /// What it answers to a FETCH.
         var page = PageFrame()
         var fetches: [Fetch] = []
+        /// It gives no page.
+        var fetchRefusal: Code?
         var signals: [Signal] = []
         /// The HELLOs that came, and what was acknowledged.
         var hellos: [Hello] = []
@@ -110,6 +112,10 @@ final class ScriptedServer: RouseTransport {
             case .sync(let sync): return [Self.delta(sync, &feed, frame.request)]
             case .fetch(let fetch):
                 feed.fetches.append(fetch)
+                if let refusal = feed.fetchRefusal {
+                    let error = ErrorFrame(code: refusal.rawValue)
+                    return [Frame(.error(error), request: frame.request)]
+                }
                 return [Frame(.page(feed.page), request: frame.request)]
             case .signal(let signal):
                 feed.signals.append(signal)
