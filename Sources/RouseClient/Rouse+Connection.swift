@@ -38,7 +38,7 @@ extension Rouse {
         case .received(let bytes): received(bytes, number)
         case .closed(let why):
             journal(.lost(why: why))
-            disconnectReason = why
+            (disconnectReason, lostWhy) = (why, why)
             connection = nil
             connections += 1
             hear { $0.closed(now: $1) }

@@ -154,7 +154,14 @@ extension Rouse {
         case .fetchFailed(let ticket, let code):
             guard let conversation = fetching.removeValue(forKey: ticket) else { break }
             tell(.olderRefused(in: conversation, Refusal(code: code)))
-        case .closed, .retrying, .loggedOut, .parked, .upgradeRequired: state(.offline)
+        case .closed(let code):
+            lastClose = code
+            let why = code.map { "\(Refusal(code: $0))" } ?? lostWhy
+            disconnectReason = why ?? "the server did not answer, or not as agreed"
+            lostWhy = nil
+            state(.offline)
+        case .parked, .upgradeRequired: state(.refused(lastRefusal))
+        case .retrying, .loggedOut: state(.offline)
         default: break
         }
         followSent()

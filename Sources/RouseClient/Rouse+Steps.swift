@@ -302,12 +302,11 @@ extension Rouse {
             answer(.gaveUp)
             // Not from within the steps, whose end it waits for.
             if !isLoggingOut { Task { await finishLogOut() } }
-        case .parked: answer(.gaveUp)
+        case .parked, .upgradeRequired:
+            tell(.refused(lastRefusal))
+            answer(.gaveUp)
         case .otherUser(let user):
             tell(.trouble("the backend vouched for \(user), and the app has another user"))
-        case .upgradeRequired:
-            tell(.trouble("the server wants a newer app"))
-            answer(.gaveUp)
         case .loginRefused(let code):
             tell(.trouble("the server refused the login: \(Refusal(code: code))"))
         case .storeFailed(let error):

@@ -81,8 +81,15 @@ public actor Rouse {
     var live = LiveQueries()
     var connectionState = ConnectionState.offline
     /// Why the last connection ended, or never came about, in words for whoever looks for a fault:
-    /// a wrong address, a certificate, no route. `nil`: the server has let this device in since.
+    /// a wrong address, a certificate, no route, or what the server said. `nil`: the server has let
+    /// this device in since.
     public internal(set) var disconnectReason: String?
+    /// What the transport said of a connection that is gone.
+    var lostWhy: String?
+    /// What the server said when it closed the last connection.
+    var lastClose: UInt32?
+    /// Why the server lets this device in no more; it has said so as it closed.
+    var lastRefusal: Refusal { Refusal(code: lastClose ?? Code.superseded.rawValue) }
     /// The mutations on their way when they were last looked at.
     var lastSent: Set<UInt64> = []
     /// What the app has said its person sees; it is read when they do.

@@ -102,7 +102,12 @@ public enum RouseChange: Equatable, Sendable {
     /// The logout that an earlier process began is done: everything of the user goes from the
     /// screen and from here, and the client closes. To go on, make another.
     case loggedOut
-    /// The store failed, the server refused the login, or it wants a newer app.
+    /// The server lets this device in no more: the user is suspended (2005), another installation
+    /// with the same id has taken its place (5002), or the app is too old (5005). It is tried again
+    /// when the app comes to the front or is woken, or its person asks for news; one that is too
+    /// old is not.
+    case refused(Refusal)
+    /// The store failed, the server refused the login, or the backend vouched for another user.
     case trouble(String)
 }
 
@@ -116,6 +121,9 @@ public enum ConnectionState: Equatable, Sendable {
     case syncing
     /// Everything up to the feed's head is on this device.
     case inSync
+    /// There is no connection, and none is tried before the app comes to the front or is woken, or
+    /// its person asks for news: the server lets this device in no more.
+    case refused(Refusal)
 }
 
 /// What happens in a client, for its app's log.

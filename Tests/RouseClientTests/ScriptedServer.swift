@@ -13,6 +13,8 @@ final class ScriptedServer: RouseTransport {
         var unread: UInt32 = 0
         /// It takes connections and says nothing.
         var isSilent = false
+        /// It closes, and says this to whoever comes.
+        var closing: Code?
         /// It asks who is there.
         var challenges = false
         /// Whom it lets in.
@@ -93,6 +95,9 @@ final class ScriptedServer: RouseTransport {
             guard !feed.isSilent else { return [] }
             switch frame.body {
             case .hello(let hello):
+                if let code = feed.closing {
+                    return [Frame(.close(Close(code: code.rawValue, retry: code.retryClass)))]
+                }
                 if feed.challenges {
                     let challenge = Challenge(nonce: [1])
                     return [Frame(.challenge(challenge), request: frame.request)]
