@@ -9,6 +9,8 @@ enum LiveChange {
     case conversation(ConversationID)
     /// Messages that the server has not answered, or has just answered.
     case pending
+    /// This device has said that one is read.
+    case announcements
     case everything
 }
 
@@ -32,6 +34,8 @@ struct LiveQueries {
     private var list = ConversationList()
     private var shown: [ConversationRow]?
     private var lists: [UInt64: AsyncStream<[ConversationRow]>.Continuation] = [:]
+    private var announcements: [UInt64: AsyncStream<[AnnouncementRow]>.Continuation] = [:]
+    private var shownAnnouncements: [AnnouncementRow]?
     private var windows: [UInt64: Window] = [:]
     private var watches: [UInt64: Watch] = [:]
     /// The store could not be read: what is known may be behind it.
@@ -44,6 +48,14 @@ struct LiveQueries {
         if lists.isEmpty { shown = nil }
         lists[number] = listener
         if let shown { listener.yield(shown) }
+    }
+
+    mutating func add(
+        _ listener: AsyncStream<[AnnouncementRow]>.Continuation, as number: UInt64
+    ) {
+        if announcements.isEmpty { shownAnnouncements = nil }
+        announcements[number] = listener
+        if let shownAnnouncements { listener.yield(shownAnnouncements) }
     }
 
     mutating func add(
@@ -77,13 +89,15 @@ struct LiveQueries {
 
     mutating func finish() {
         for listener in lists.values { listener.finish() }
+        for listener in announcements.values { listener.finish() }
         for window in windows.values { window.listener.finish() }
         for watch in watches.values { watch.listener.finish() }
-        (lists, windows, watches) = ([:], [:], [:])
+        (lists, announcements, windows, watches) = ([:], [:], [:], [:])
     }
 
     mutating func remove(_ number: UInt64) {
         lists[number] = nil
+        announcements[number] = nil
         windows[number] = nil
         watches[number] = nil
     }
@@ -95,6 +109,7 @@ struct LiveQueries {
         let change = isBehind ? .everything : change
         isBehind = true
         try followList(change, store, sent)
+        try followAnnouncements(change, store)
         try followWindows(change, store, sent)
         try followWatches(change, store, sent)
         isBehind = false
@@ -112,12 +127,24 @@ struct LiveQueries {
         case .entries(let entries): try list.applied(entries, in: store, sent: sent)
         case .conversation(let id): try list.read(id, from: store, sent: sent)
         case .pending: try list.readPending(from: store, sent: sent)
+        case .announcements: return
         case .everything: try list.reload(from: store, sent: sent)
         }
         let rows = list.rows
         guard rows != shown else { return }
         shown = rows
         for listener in lists.values { listener.yield(rows) }
+    }
+
+    private mutating func followAnnouncements(
+        _ change: LiveChange, _ store: TableLocalStore
+    ) throws(LocalStoreError) {
+        guard !announcements.isEmpty, shownAnnouncements == nil || change.concernsAnnouncements
+        else { return }
+        let rows = try store.announcements()
+        guard rows != shownAnnouncements else { return }
+        shownAnnouncements = rows
+        for listener in announcements.values { listener.yield(rows) }
     }
 
     private mutating func followWindows(
@@ -156,6 +183,16 @@ extension LiveChange {
         case .entries(let entries): entries.contains { $0.conversation == conversation }
         case .conversation(let changed): changed == conversation
         case .pending, .everything: true
+        case .announcements: false
+        }
+    }
+
+    var concernsAnnouncements: Bool {
+        switch self {
+        case .entries(let entries):
+            entries.contains { if case .announcement = $0.body { true } else { false } }
+        case .announcements, .everything: true
+        case .conversation, .pending: false
         }
     }
 }

@@ -18,6 +18,19 @@ extension Rouse {
         return stream
     }
 
+    /// The announcements that are here, the newest first. Of lists that were not taken only the
+    /// newest is kept.
+    public func announcements() -> AsyncStream<[AnnouncementRow]> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: [AnnouncementRow].self, bufferingPolicy: .bufferingNewest(1))
+        let number = nextListener()
+        continuation.onTermination = forgetting(number)
+        live.add(continuation, as: number)
+        follow(.entries([]))
+        if isClosed { live.finish() }
+        return stream
+    }
+
     /// The newest messages of a conversation, and with them those that this device has sent and
     /// the server has not answered. Of windows that were not taken only the newest is kept.
     public func messages(

@@ -160,6 +160,23 @@ extension Rouse {
         try markRead(conversation, through: position)
     }
 
+    /// The person has read an announcement (MSG-52): its notification goes, on the user's other
+    /// devices too when they hear of it.
+    public func read(announcement: MessageID) throws(LocalStoreError) {
+        try read(ReadReceipt(announcement: announcement))
+        follow(.announcements)
+        lookAgain()
+    }
+
+    /// What stands may be over, though the server has told of nothing.
+    private func lookAgain() {
+        // One look sees all that was read before it.
+        let isDue = steps.contains { if case .action(.look) = $0 { true } else { false } }
+        guard !isDue else { return }
+        steps.append(.action(.look))
+        carryOutAll()
+    }
+
     private func read(_ receipt: ReadReceipt) throws(LocalStoreError) {
         let (now, wall) = (clock.now, clock.wall)
         guard let effects = try replica?.read(receipt, now: now, wall: wall) else {

@@ -104,7 +104,10 @@ extension TableLocalStore {
             Scan(prefix: [.unsigned(6), .blob([]), .blob(id.bytes)], limit: 1)
         ).first
         guard case .announcement(let state) = found?.body else { return .unknown }
-        return state.read ? .over : .shows
+        let isReadHere = try read { snapshot throws(StoreError) in
+            try Self.isReadHere(id, snapshot)
+        }
+        return state.read || isReadHere ? .over : .shows
     }
 
     /// Above which position the user may have unread messages; `nil`: the conversation was
