@@ -79,7 +79,7 @@ extension Rouse {
     public func showOlder(
         in conversation: ConversationID, by count: Int = 50
     ) throws(LocalStoreError) -> Bool {
-        guard let store else { throw isAbsent }
+        let store = try usableStore()
         guard count > 0, let newest = live.newest(of: conversation) else { return false }
         let shown = try store.messageWindow(of: conversation, newest: newest, sent: [])
         guard shown.hasOlder || shown.mayFetchOlder else { return false }
@@ -100,7 +100,7 @@ extension Rouse {
     public func fetchOlder(
         in conversation: ConversationID, limit: Int = 50
     ) throws(LocalStoreError) {
-        guard let store, replica != nil else { throw isAbsent }
+        let store = try usableStore()
         guard !fetching.values.contains(conversation) else { return }
         lastFetch += 1
         let ticket = lastFetch

@@ -234,13 +234,14 @@ extension Rouse {
         do {
             let store = try openStore()
             replica = try ClientReplica(store: store, configuration: configuration, seed: seed)
-            self.store = store
+            (self.store, openFailure) = (store, nil)
             // Begun by a process before this one.
             isResetting = try store.load().isResetting
             liveUser = replica?.session.userName ?? ""
             follow(.everything)
             return true
         } catch {
+            openFailure = LocalStoreError(opening: error)
             storeTrouble("\(error)")
             return false
         }

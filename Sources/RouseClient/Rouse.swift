@@ -55,6 +55,8 @@ public actor Rouse {
     let told: (any ToldRecord)?
     var life = AppLife()
     var store: TableLocalStore?
+    /// Why it did not open when it was tried last.
+    var openFailure: LocalStoreError?
     var replica: ClientReplica?
     var connection: (any RouseConnection)?
     /// Counts connections; what is told of an older one is not heard.
@@ -229,7 +231,7 @@ public actor Rouse {
     /// So long what waits at a deadline may take: half of what is left to the system's own.
     var lastCallTime: Milliseconds { life.limits.margin / 2 }
 
-    private func launch() {
+    func launch() {
         guard !hasLaunched else { return }
         hasLaunched = true
         give(.launched)
@@ -253,6 +255,7 @@ public actor Rouse {
     /// which its result comes.
     @discardableResult
     public func send(_ operation: Mutation.Operation) throws(LocalStoreError) -> UInt64 {
+        try usableStore()
         let (now, wall) = (clock.now, clock.wall)
         guard let made = try replica?.enqueue(operation, now: now, wall: wall) else {
             throw isAbsent
@@ -330,7 +333,19 @@ public actor Rouse {
 
     /// Why there is no store to use.
     var isAbsent: LocalStoreError {
-        .unavailable(isClosed ? "the client is closed" : "the store is locked")
+        let failure = openFailure ?? .unavailable("it is not open")
+        return isClosed ? .unavailable("the client is closed") : failure
+    }
+
+    /// The store, opened now if nobody has yet: the system starts a process also for what its
+    /// person does, as an answer to a notification, and says nothing else.
+    @discardableResult
+    func usableStore() throws(LocalStoreError) -> TableLocalStore {
+        guard !isClosed else { throw isAbsent }
+        launch()
+        if store == nil, opened() { give(.unlocked) }
+        guard let store else { throw isAbsent }
+        return store
     }
 
     func nextListener() -> UInt64 {
