@@ -1,5 +1,5 @@
 public import Model
-internal import Wire
+public import Wire
 
 // Notifications judged by what is stored, so that a process that has just begun knows as much as
 // the one that was killed.
@@ -11,6 +11,21 @@ extension TableLocalStore {
         of object: MessageID, in conversation: ConversationID?, at time: Timestamp
     ) throws(LocalStoreError) -> NotificationStanding {
         try standings(of: [(object, conversation)], at: time)[0]
+    }
+
+    /// What is stored of a message, also that it was deleted, or of an announcement.
+    ///
+    /// - Parameter conversation: of the message; `nil`: an announcement.
+    public func entry(
+        of object: MessageID, in conversation: ConversationID?
+    ) throws(LocalStoreError) -> Entry? {
+        try entries(
+            Scan(
+                prefix: [
+                    .unsigned(conversation == nil ? 6 : 2), .blob(conversation?.bytes ?? []),
+                    .blob(object.bytes),
+                ], limit: 1)
+        ).first
     }
 
     /// The same of many, in their order; what is of a conversation is read once.
@@ -70,9 +85,7 @@ extension TableLocalStore {
     private func standing(
         of object: MessageID, in conversation: ConversationID, _ around: Surroundings
     ) throws(LocalStoreError) -> NotificationStanding {
-        let message = try entries(
-            Scan(prefix: [.unsigned(2), .blob(conversation.bytes), .blob(object.bytes)], limit: 1)
-        ).first
+        let message = try entry(of: object, in: conversation)
         guard let above = around.above else {
             // Of a message that is not here it may be out of date: the user came back, and was
             // alerted of it.
@@ -100,9 +113,7 @@ extension TableLocalStore {
     private func standing(
         ofAnnouncement id: MessageID
     ) throws(LocalStoreError) -> NotificationStanding {
-        let found = try entries(
-            Scan(prefix: [.unsigned(6), .blob([]), .blob(id.bytes)], limit: 1)
-        ).first
+        let found = try entry(of: id, in: nil)
         guard case .announcement(let state) = found?.body else { return .unknown }
         let isReadHere = try read { snapshot throws(StoreError) in
             try Self.isReadHere(id, snapshot)
