@@ -29,4 +29,18 @@ extension Rouse {
             storeTrouble("\(error)")
         }
     }
+
+    /// What was read without the server leaves the screen, and the icon's number is that of what is
+    /// here, if all that may be unread is.
+    func readHere() {
+        steps.insert(.action(.look), at: 0)
+        guard let store, replica?.session.isOpen != true else { return }
+        do throws(LocalStoreError) {
+            guard let count = try store.unread(at: clock.wall) else { return }
+            tell(.unread(count))
+            answer(.unread(count))
+        } catch {
+            storeTrouble("\(error)")
+        }
+    }
 }

@@ -178,16 +178,6 @@ extension Rouse {
     public func read(announcement: MessageID) throws(LocalStoreError) {
         try read(ReadReceipt(announcement: announcement))
         follow(.announcements)
-        lookAgain()
-    }
-
-    /// What stands may be over, though the server has told of nothing.
-    private func lookAgain() {
-        // One look sees all that was read before it.
-        let isDue = steps.contains { if case .action(.look) = $0 { true } else { false } }
-        guard !isDue else { return }
-        steps.append(.action(.look))
-        carryOutAll()
     }
 
     private func read(_ receipt: ReadReceipt) throws(LocalStoreError) {
@@ -198,6 +188,12 @@ extension Rouse {
         }
         perform(effects)
         if let conversation = receipt.conversation { follow(.conversation(conversation)) }
+        // The server's answer says it too, and comes at once where there is a connection.
+        guard replica?.session.isOpen != true else { return }
+        let isDue = steps.contains { if case .readHere = $0 { true } else { false } }
+        guard !isDue else { return }
+        steps.append(.readHere)
+        carryOutAll()
     }
 
     // MARK: - What nobody stores

@@ -75,6 +75,7 @@ extension Rouse {
                 lastCall = nil
                 answer(.deadlineReached)
             case .clearScreen: await clearFormerScreen()
+            case .readHere: readHere()
             case .asleep(let number): suspensions.removeValue(forKey: number)?.isOver.resume()
             }
             setTimer()
@@ -170,7 +171,7 @@ extension Rouse {
                 // It stays, too: an older callback may stand before it.
                 urgent += life.on(.willSuspend, now: clock.now)
                 return true
-            case .input, .effect, .lastCall, .clearScreen, .asleep: return true
+            case .input, .effect, .lastCall, .clearScreen, .readHere, .asleep: return true
             }
         }
         steps.replaceSubrange(ahead.indices, with: rest)

@@ -26,6 +26,8 @@ public actor Rouse {
         case lastCall
         /// What stands on the screen is of a user who is here no more.
         case clearScreen
+        /// What stands may be over, though the server has told of nothing.
+        case readHere
         /// All that a suspension gave is carried out.
         case asleep(UInt64)
     }

@@ -47,6 +47,28 @@ import Wire
         #expect(read(stage) == [1, 3])
     }
 
+    @Test("what is read without a connection leaves the screen and the icon at once")
+    func readOffline() async throws {
+        let stage = try Stage()
+        let rouse = try await LiveTests.room(stage)
+        await rouse.scene(.background(remaining: 20_000))
+        for number in 1...3 as ClosedRange<UInt64> {
+            stage.server.publish(
+                LiveTests.message(number, "\(number)", seq: 20 + number), unread: UInt32(number))
+        }
+        try await LiveTests.synced(rouse) { stage.server.ring() }
+        #expect(stage.phone.screen == [1, 2, 3] && stage.phone.icon == 3)
+        stage.server.feed.withLock { $0.isSilent = true }
+        await LiveTests.hungUp(rouse, stage)
+        await rouse.scene(.active)
+        try await rouse.read(LiveTests.room, only: 3)
+        try await rouse.markRead(LiveTests.room, through: 1)
+        // Says when all of it is carried out.
+        await rouse.scene(.suspending)
+        #expect(stage.phone.screen == [2] && stage.phone.icon == 1)
+        #expect(stage.server.feed.withLock { $0.reads }.isEmpty)
+    }
+
     @Test("nor does it count as seen where the person is elsewhere in the app")
     func elsewhere() async throws {
         let stage = try Stage()

@@ -79,7 +79,41 @@ extension TableLocalStore {
     ) throws(LocalStoreError) -> Surroundings {
         Surroundings(
             above: try reach(in: conversation), wholeFrom: try wholeFrom(conversation),
-            mark: try readMark(of: conversation), isMuted: try isMuted(conversation, at: time))
+            mark: try markHere(of: conversation), isMuted: try isMuted(conversation, at: time))
+    }
+
+    /// The read mark, with what this device has said and the server has not heard of yet.
+    private func markHere(
+        of conversation: ConversationID
+    ) throws(LocalStoreError) -> ReadMarkState? {
+        let mark = try readMark(of: conversation)
+        let said: ReadReceipt? = try read { snapshot throws(StoreError) in
+            let row = try snapshot.record(LocalReadRecord.self, [.blob(conversation.bytes)])
+            guard let row else { return nil }
+            return try Self.decoded(row.receipt)
+        }
+        guard let said else { return mark }
+        return ReadMarkState(
+            through: max(mark?.through ?? 0, said.through),
+            ranges: (mark?.ranges ?? []) + said.ranges)
+    }
+
+    /// How many messages are unread (SYN-27) by what is on this device; `nil`: it does not hold all
+    /// that may be.
+    ///
+    /// - Parameter time: a mute with an end has ended by then.
+    public func unread(at time: Timestamp) throws(LocalStoreError) -> UInt32? {
+        var count = 0
+        for row in try readConversations(sent: []).map(\.row) {
+            switch row.mute {
+            case .on: continue
+            case .until(let end) where time < end: continue
+            case .off, .until: break
+            }
+            guard !row.hasOlderUnread else { return nil }
+            count += row.unread
+        }
+        return UInt32(clamping: min(count, ConversationRow.unreadMax))
     }
 
     private func standing(
