@@ -2,7 +2,7 @@ import Model
 import SyncClient
 
 extension LocalStoreError {
-    /// Why a store did not open, in the words of those that did.
+    /// What went wrong with a store, also where it did not open.
     init(opening error: any Error) {
         self =
             switch error {

@@ -127,7 +127,7 @@ extension Rouse {
         do {
             try live.follow(change, in: store, sent: replica?.session.mutationsSent ?? [])
         } catch {
-            storeTrouble("\(error)")
+            storeTrouble(error)
         }
     }
 

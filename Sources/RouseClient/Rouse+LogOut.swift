@@ -54,7 +54,7 @@ extension Rouse {
             try await eraseUser()
         } catch {
             // The server lets this device in no more: the next process is told so again.
-            storeTrouble("\(error)")
+            storeTrouble(error)
         }
     }
 
@@ -82,7 +82,7 @@ extension Rouse {
         do {
             return try store?.hasFormerScreen() ?? false
         } catch {
-            storeTrouble("\(error)")
+            storeTrouble(error)
             return false
         }
     }
@@ -93,7 +93,7 @@ extension Rouse {
         do {
             try store?.formerScreenCleared()
         } catch {
-            storeTrouble("\(error)")
+            storeTrouble(error)
         }
     }
 

@@ -26,7 +26,7 @@ extension Rouse {
         do throws(LocalStoreError) {
             try markRead(watched)
         } catch {
-            storeTrouble("\(error)")
+            storeTrouble(error)
         }
     }
 
@@ -40,7 +40,7 @@ extension Rouse {
             tell(.unread(count))
             answer(.unread(count))
         } catch {
-            storeTrouble("\(error)")
+            storeTrouble(error)
         }
     }
 }

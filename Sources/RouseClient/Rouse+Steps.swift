@@ -206,7 +206,7 @@ extension Rouse {
             do {
                 try store?.settle(objects)
             } catch {
-                storeTrouble("\(error)")
+                storeTrouble(error)
             }
         case .complete(let task, let result): complete(task, result)
         }
@@ -225,9 +225,9 @@ extension Rouse {
         await phone.setBadge(count)
     }
 
-    func storeTrouble(_ why: String) {
-        journal(.storeFailed(why))
-        tell(.trouble("the store: \(why)"))
+    func storeTrouble(_ error: any Error) {
+        journal(.storeFailed("\(error)"))
+        tell(.storeFailed(LocalStoreError(opening: error)))
     }
 
     func opened() -> Bool {
@@ -243,7 +243,7 @@ extension Rouse {
             return true
         } catch {
             openFailure = LocalStoreError(opening: error)
-            storeTrouble("\(error)")
+            storeTrouble(error)
             return false
         }
     }
@@ -312,7 +312,7 @@ extension Rouse {
         case .loginRefused(let code):
             tell(.trouble("the server refused the login: \(Refusal(code: code))"))
         case .storeFailed(let error):
-            storeTrouble("\(error)")
+            storeTrouble(error)
             answer(.storeFailed)
         case .signalled(let kind, let conversation, let user):
             tell(.signal(kind, conversation: conversation, user: user))
@@ -353,7 +353,7 @@ extension Rouse {
             }
             return .looked(screen)
         } catch {
-            storeTrouble("\(error)")
+            storeTrouble(error)
             return .storeFailed
         }
     }

@@ -189,10 +189,21 @@ public actor Rouse {
     }
 
     /// Another network, or one after none.
-    public func networkChanged() { hear { $0.networkChanged(now: $1) } }
+    public func networkChanged() {
+        openAgain()
+        hear { $0.networkChanged(now: $1) }
+    }
 
     /// The person asks for news, as by pulling the list down: not after the back-off.
-    public func refresh() { hear { $0.userRefresh(now: $1) } }
+    public func refresh() {
+        openAgain()
+        hear { $0.userRefresh(now: $1) }
+    }
+
+    /// A store that did not open may do so by now.
+    private func openAgain() {
+        if hasLaunched, store == nil { give(.unlocked) }
+    }
 
     /// A new push token: the server hears of it at once, over a connection of its own if there is
     /// one, or else when there is. The same again does nothing. `nil`: none is presented any more;

@@ -107,7 +107,12 @@ public enum RouseChange: Equatable, Sendable {
     /// when the app comes to the front or is woken, or its person asks for news; one that is too
     /// old is not.
     case refused(Refusal)
-    /// The store failed, the server refused the login, or the backend vouched for another user.
+    /// The store cannot be opened, read or written: the phone was not unlocked since its restart,
+    /// or another process has the file (`.unavailable`), its disk is `.full`, or the file is
+    /// damaged (`.corrupt`). It is tried again with whatever comes next: a push, the app in front,
+    /// a change of the network; a damaged file only another takes the place of.
+    case storeFailed(LocalStoreError)
+    /// The server refused the login, or the backend vouched for another user.
     case trouble(String)
 }
 

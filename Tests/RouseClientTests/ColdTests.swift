@@ -42,6 +42,34 @@ import Wire
         #expect(stage.server.feed.withLock { $0.sent }.count == 1)
     }
 
+    @Test("a store that did not open is tried again by a wake, by its person and by the network")
+    func openedLater() async throws {
+        let acts: [@Sendable (Rouse) async throws -> Void] = [
+            { _ = await $0.woken(by: nil, within: 30_000) },
+            { await $0.refresh() },
+            { await $0.networkChanged() },
+        ]
+        for (number, act) in acts.enumerated() {
+            let stage = try Stage()
+            let rouse = stage.process(isLocked: true)
+            let changes = await rouse.changes()
+            if number == 0 {
+                #expect(await rouse.woken(by: nil, within: 30_000) == .failed)
+            } else {
+                await rouse.scene(.active)
+            }
+            for await change in changes {
+                guard case .storeFailed(let error) = change else { continue }
+                #expect(error == .unavailable("not unlocked"))
+                break
+            }
+            #expect(stage.server.feed.withLock { $0.hellos }.isEmpty)
+            // Nobody says that it is.
+            stage.phone.wasUnlocked.withLock { $0 = true }
+            try await LiveTests.synced(rouse) { try await act(rouse) }
+        }
+    }
+
     @Test("whatever a person does first opens the store")
     func first() async throws {
         let acts: [@Sendable (Rouse) async throws -> Void] = [

@@ -460,8 +460,8 @@ import Wire
         disk.isUnreadable = true
         let lists = await rouse.conversations()
         for await change in changes {
-            if case .trouble(let why) = change {
-                #expect(why == "the store: the device's store cannot be used: busy")
+            if case .storeFailed(let error) = change {
+                #expect("\(error)" == "the device's store cannot be used: busy")
                 break
             }
         }

@@ -296,7 +296,8 @@ actor ChatDesk {
         case .loggedOut: model.remark = "logged out: everything of this user is erased here"
         // Of troubles the records tell, and when they are over.
         case .refused(let why): model.remark = "\(why)"
-        case .entries, .unread, .inSync, .pushTokenRefused, .trouble, .olderFetched, .olderRefused:
+        case .entries, .unread, .inSync, .pushTokenRefused, .trouble, .storeFailed, .olderFetched,
+            .olderRefused:
             break
         }
     }
