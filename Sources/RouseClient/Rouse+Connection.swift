@@ -28,6 +28,7 @@ extension Rouse {
     func signed(_ token: String?, _ number: UInt64) {
         // A token over the nonce of an older connection helps nobody.
         guard number == connections else { return }
+        if token == nil { disconnectReason = "the app's backend did not say who this is" }
         hear { $0.identityToken(token, now: $1) }
     }
 

@@ -308,7 +308,9 @@ extension Rouse {
             tell(.refused(lastRefusal))
             answer(.gaveUp)
         case .otherUser(let user):
-            tell(.trouble("the backend vouched for \(user), and the app has another user"))
+            let why = "the backend vouched for \(user), and the app has another user"
+            disconnectReason = why
+            tell(.trouble(why))
         case .loginRefused(let code):
             tell(.trouble("the server refused the login: \(Refusal(code: code))"))
         case .storeFailed(let error):

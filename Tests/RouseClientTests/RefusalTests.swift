@@ -54,6 +54,20 @@ import Wire
         #expect("\(why)" == "another installation with this device's id has taken its place")
     }
 
+    @Test("that the app's backend does not vouch is said, too")
+    func unsigned() async throws {
+        let stage = try Stage()
+        stage.server.feed.withLock { $0.challenges = true }
+        let (retries, retrying) = AsyncStream<Void>.makeStream()
+        let rouse = stage.process(journal: { record in
+            if case .event(.retrying) = record { retrying.yield() }
+        })
+        await rouse.scene(.active)
+        for await _ in retries { break }
+        let why = "the app's backend did not say who this is"
+        #expect(await rouse.disconnectReason == why)
+    }
+
     @Test("a close that is no refusal says why, too, and is tried again")
     func closed() async throws {
         let stage = try Stage()
