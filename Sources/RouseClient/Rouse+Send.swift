@@ -30,7 +30,8 @@ extension Rouse {
         _ text: String, to conversation: ConversationID, title: String = ""
     ) throws(LocalStoreError) -> MessageReference {
         try send(
-            [Part(text)], to: conversation, push: PushText(title: title, body: text.alerted))
+            [Part(text)], to: conversation,
+            push: PushText(title: title.alerted, body: text.alerted))
     }
 
     /// Sends a text in run time that the system gives for that alone, as for the answer to a
@@ -230,7 +231,7 @@ extension Identifier {
 }
 
 extension String {
-    /// As much of it as an alert can show: MSG-3 allows 2 KiB with the title.
+    /// As much of it as an alert can show: MSG-3 allows title and body 2 KiB together.
     fileprivate var alerted: String {
         guard utf8.count > 1_024 else { return self }
         var cut = ""

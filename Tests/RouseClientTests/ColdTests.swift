@@ -42,6 +42,19 @@ import Wire
         #expect(stage.server.feed.withLock { $0.sent }.count == 1)
     }
 
+    @Test("of a long title an alert has as much as it can show, as of a long text")
+    func longTitle() async throws {
+        let stage = try Stage()
+        let rouse = stage.process()
+        let (title, text) = (
+            String(repeating: "T", count: 1_500), String(repeating: "x", count: 9_000)
+        )
+        _ = try await rouse.send(text, to: Stage.room, title: title, within: 20_000)
+        let push = try #require(stage.server.feed.withLock { $0.sent.first?.push })
+        #expect(push.title.utf8.count + push.body.utf8.count <= 2_048)
+        #expect(push.title.hasPrefix("TTT") && push.title.hasSuffix("…"))
+    }
+
     @Test("a store that did not open is tried again by a wake, by its person and by the network")
     func openedLater() async throws {
         let acts: [@Sendable (Rouse) async throws -> Void] = [
