@@ -25,10 +25,9 @@ extension Rouse {
     public func logOut(
         within time: Milliseconds = 10_000
     ) async throws(LocalStoreError) -> Bool {
-        guard !isLoggingOut else { throw .unavailable("the client is logging out") }
+        try send(.forgetDevice(ForgetDevice()))
         isLoggingOut = true
         defer { isLoggingOut = false }
-        try send(.forgetDevice(ForgetDevice()))
         let end = clock.now + time
         let timer = Task { [weak self, clock] in
             do { try await clock.sleep(until: end) } catch { return }

@@ -268,6 +268,8 @@ public actor Rouse {
     /// which its result comes.
     @discardableResult
     public func send(_ operation: Mutation.Operation) throws(LocalStoreError) -> UInt64 {
+        // It would be erased with all else.
+        guard !isLoggingOut else { throw .unavailable("the client is logging out") }
         try usableStore()
         let (now, wall) = (clock.now, clock.wall)
         guard let made = try replica?.enqueue(operation, now: now, wall: wall) else {

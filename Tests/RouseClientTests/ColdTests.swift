@@ -55,6 +55,22 @@ import Wire
         #expect(push.title.hasPrefix("TTT") && push.title.hasSuffix("…"))
     }
 
+    @Test("nothing is taken while the user logs out, for it would be erased")
+    func sendWhileLoggingOut() async throws {
+        let stage = try Stage()
+        let rouse = stage.process(over: FaultyStore(stage.disk))
+        try await LiveTests.synced(rouse) { await rouse.scene(.active) }
+        stage.server.feed.withLock { $0.isMute = true }
+        let began = stage.clock.now
+        let logout = Task { try await rouse.logOut(within: 10_000) }
+        for await moment in stage.clock.asked where moment == began + 10_000 { break }
+        await #expect(throws: LocalStoreError.unavailable("the client is logging out")) {
+            try await rouse.send("too late", to: Stage.room)
+        }
+        stage.clock.advance(to: began + 10_000)
+        #expect(try await logout.value == false)
+    }
+
     @Test("a store that did not open is tried again by a wake, by its person and by the network")
     func openedLater() async throws {
         let acts: [@Sendable (Rouse) async throws -> Void] = [
