@@ -190,9 +190,14 @@ extension Rouse {
             answer(opened() ? .storeOpened : .storeLocked)
             // Whoever erased it, be it a process that ended before the screen was clear.
             if hasFormerScreen { steps.insert(.clearScreen, at: 0) }
-        case .start(let state, let wake): act { $0.start(appState: state, wake: wake, now: $1) }
-        case .tell(let state): act { $0.appStateChanged(state, now: $1) }
+        case .start(let state, let wake):
+            let state = state.with(switches)
+            act { $0.start(appState: state, wake: wake, now: $1) }
+        case .tell(let state):
+            let state = state.with(switches)
+            act { $0.appStateChanged(state, now: $1) }
         case .sync(let state, let wake):
+            let state = state.with(switches)
             act { $0.pushReceived(wake: wake, appState: state, now: $1) }
         case .sleep: act { $0.sleep(now: $1) }
         case .look: answer(await look())

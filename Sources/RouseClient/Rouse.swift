@@ -96,6 +96,8 @@ public actor Rouse {
     var lastRefusal: Refusal { Refusal(code: lastClose ?? Code.superseded.rawValue) }
     /// The mutations on their way when they were last looked at.
     var lastSent: Set<UInt64> = []
+    /// What the system lets the app do; its phase means nothing.
+    var switches = AppState()
     /// What the app has said its person sees; it is read when they do.
     var watched: ConversationID?
     /// Whose rows the live queries show.
@@ -211,6 +213,16 @@ public actor Rouse {
     public func setPush(_ push: PushRegistration?) {
         configuration.push = push
         hear { $0.setPush(push, now: $1) }
+    }
+
+    /// What the system lets the app do, as far as the app knows (`nil`: it does not); the server
+    /// keeps what it is told.
+    public func setSwitches(notifications: Bool?, backgroundRefresh: Bool?, lowPower: Bool?) {
+        switches = AppState(
+            notifications: Setting(notifications), backgroundRefresh: Setting(backgroundRefresh),
+            lowPower: Setting(lowPower))
+        let switches = switches
+        hear { $0.switchesChanged(switches, now: $1) }
     }
 
     /// Where it stands with the server.
@@ -376,5 +388,11 @@ public actor Rouse {
 
     func tell(_ change: RouseChange) {
         for listener in listeners.values { listener.yield(change) }
+    }
+}
+
+extension Setting {
+    fileprivate init(_ isOn: Bool?) {
+        self = isOn.map { $0 ? .on : .off } ?? .unspecified
     }
 }

@@ -42,6 +42,8 @@ final class ScriptedServer: RouseTransport {
         /// The HELLOs that came, and what was acknowledged.
         var hellos: [Hello] = []
         var acks: [Ack] = []
+        /// What APP_STATE said.
+        var states: [AppState] = []
         /// By number: the same mutation has one effect and one answer.
         fileprivate var results: [UInt64: MutationResult] = [:]
         fileprivate var connection: ScriptedConnection?
@@ -122,6 +124,9 @@ final class ScriptedServer: RouseTransport {
                     return [Frame(.error(error), request: frame.request)]
                 }
                 return [Frame(.page(feed.page), request: frame.request)]
+            case .appState(let state):
+                feed.states.append(state)
+                return []
             case .signal(let signal):
                 feed.signals.append(signal)
                 return []

@@ -32,3 +32,29 @@ extension ClientSession {
         connectNow(now: now, &actions)
     }
 }
+
+// What the system lets the app do; the server keeps what APP_STATE and HELLO say of it.
+extension ClientSession {
+    /// - Parameter switches: its `phase` and time mean nothing.
+    public mutating func switchesChanged(
+        _ switches: AppState, now: Instant
+    ) -> [ClientAction] {
+        let state = appState.with(switches)
+        guard state != appState else { return [] }
+        appState = state
+        var actions: [ClientAction] = []
+        if phase == .open { send(.appState(state), now: now, &actions) }
+        return actions
+    }
+}
+
+extension AppState {
+    /// The same phase and time, with the switches of another.
+    public func with(_ switches: AppState) -> AppState {
+        var state = self
+        state.notifications = switches.notifications
+        state.backgroundRefresh = switches.backgroundRefresh
+        state.lowPower = switches.lowPower
+        return state
+    }
+}
