@@ -11,8 +11,8 @@
         ///     long as it is open, and iOS ends an app that is suspended with a lock in the
         ///     container of an app group.
         ///   - keepsOwed: for an app that tells its user of what comes; not for its extension.
-        /// - Throws: the phone is locked since its restart, its disk is full, or another process
-        ///   has the file open.
+        /// - Throws: the phone is locked since its restart or another process has the file open
+        ///   (`.unavailable`), its disk is `.full`, or the file is damaged (`.corrupt`).
         public convenience init(
             file path: String, keepsOwed: Bool = false
         ) throws(StoreError) {
@@ -22,10 +22,14 @@
             options.readerCacheSize = 1_024
             options.journalStep = 1 << 20
             options.journalLimit = 4 << 20
-            self.init(
-                store: try SQLiteStore(
-                    path: path, tables: LocalSchema.tables, options: options),
-                keepsOwed: keepsOwed)
+            let store: SQLiteStore
+            do throws(StoreError) {
+                store = try SQLiteStore(
+                    path: path, tables: LocalSchema.tables, options: options)
+            } catch {
+                throw error.isDamage ? .corrupt("\(error)") : error
+            }
+            self.init(store: store, keepsOwed: keepsOwed)
         }
     }
 #endif

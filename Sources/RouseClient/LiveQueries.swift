@@ -9,6 +9,8 @@ enum LiveChange {
     case conversation(ConversationID)
     /// Messages that the server has not answered, or has just answered.
     case pending
+    /// This device has said that one is read.
+    case announcements
     case everything
 }
 
@@ -18,7 +20,7 @@ enum LiveChange {
 struct LiveQueries {
     private struct Window {
         let conversation: ConversationID
-        let newest: Int
+        var newest: Int
         let listener: AsyncStream<MessageWindow>.Continuation
         var shown: MessageWindow?
     }
@@ -32,6 +34,8 @@ struct LiveQueries {
     private var list = ConversationList()
     private var shown: [ConversationRow]?
     private var lists: [UInt64: AsyncStream<[ConversationRow]>.Continuation] = [:]
+    private var announcements: [UInt64: AsyncStream<[AnnouncementRow]>.Continuation] = [:]
+    private var shownAnnouncements: [AnnouncementRow]?
     private var windows: [UInt64: Window] = [:]
     private var watches: [UInt64: Watch] = [:]
     /// The store could not be read: what is known may be behind it.
@@ -47,11 +51,33 @@ struct LiveQueries {
     }
 
     mutating func add(
+        _ listener: AsyncStream<[AnnouncementRow]>.Continuation, as number: UInt64
+    ) {
+        if announcements.isEmpty { shownAnnouncements = nil }
+        announcements[number] = listener
+        if let shownAnnouncements { listener.yield(shownAnnouncements) }
+    }
+
+    mutating func add(
         _ listener: AsyncStream<MessageWindow>.Continuation, as number: UInt64,
         of conversation: ConversationID, newest: Int
     ) {
         windows[number] = Window(
             conversation: conversation, newest: newest, listener: listener)
+    }
+
+    /// Of the largest window of a conversation; `nil`: there is none.
+    func newest(of conversation: ConversationID) -> Int? {
+        windows.values.lazy.filter { $0.conversation == conversation }.map(\.newest).max()
+    }
+
+    /// Has the largest window of a conversation show more: a smaller one, as of a preview, stays.
+    mutating func widen(_ conversation: ConversationID, to count: Int) {
+        guard let widest = newest(of: conversation), count > widest else { return }
+        for (number, window) in windows
+        where window.conversation == conversation && window.newest == widest {
+            windows[number]?.newest = count
+        }
     }
 
     mutating func add(
@@ -63,13 +89,15 @@ struct LiveQueries {
 
     mutating func finish() {
         for listener in lists.values { listener.finish() }
+        for listener in announcements.values { listener.finish() }
         for window in windows.values { window.listener.finish() }
         for watch in watches.values { watch.listener.finish() }
-        (lists, windows, watches) = ([:], [:], [:])
+        (lists, announcements, windows, watches) = ([:], [:], [:], [:])
     }
 
     mutating func remove(_ number: UInt64) {
         lists[number] = nil
+        announcements[number] = nil
         windows[number] = nil
         watches[number] = nil
     }
@@ -81,6 +109,7 @@ struct LiveQueries {
         let change = isBehind ? .everything : change
         isBehind = true
         try followList(change, store, sent)
+        try followAnnouncements(change, store)
         try followWindows(change, store, sent)
         try followWatches(change, store, sent)
         isBehind = false
@@ -98,12 +127,24 @@ struct LiveQueries {
         case .entries(let entries): try list.applied(entries, in: store, sent: sent)
         case .conversation(let id): try list.read(id, from: store, sent: sent)
         case .pending: try list.readPending(from: store, sent: sent)
+        case .announcements: return
         case .everything: try list.reload(from: store, sent: sent)
         }
         let rows = list.rows
         guard rows != shown else { return }
         shown = rows
         for listener in lists.values { listener.yield(rows) }
+    }
+
+    private mutating func followAnnouncements(
+        _ change: LiveChange, _ store: TableLocalStore
+    ) throws(LocalStoreError) {
+        guard !announcements.isEmpty, shownAnnouncements == nil || change.concernsAnnouncements
+        else { return }
+        let rows = try store.announcements()
+        guard rows != shownAnnouncements else { return }
+        shownAnnouncements = rows
+        for listener in announcements.values { listener.yield(rows) }
     }
 
     private mutating func followWindows(
@@ -142,6 +183,16 @@ extension LiveChange {
         case .entries(let entries): entries.contains { $0.conversation == conversation }
         case .conversation(let changed): changed == conversation
         case .pending, .everything: true
+        case .announcements: false
+        }
+    }
+
+    var concernsAnnouncements: Bool {
+        switch self {
+        case .entries(let entries):
+            entries.contains { if case .announcement = $0.body { true } else { false } }
+        case .announcements, .everything: true
+        case .conversation, .pending: false
         }
     }
 }

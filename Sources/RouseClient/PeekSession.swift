@@ -5,6 +5,9 @@ import Wire
 
 /// One peek of an extension, from its HELLO to its CLOSE.
 actor PeekSession {
+    /// Entries that are kept for alerts that came together; with more all go.
+    private static let keptMax = 512
+
     private let setup: RouseExtension
     private let object: MessageID
     private let conversation: ConversationID?
@@ -41,6 +44,8 @@ actor PeekSession {
         if !isOver { await withCheckedContinuation { waiting = $0 } }
         timer.cancel()
         connection?.close()
+        // Nothing of any conversation is unread, so this message is not.
+        if conversation != nil, result.badge == 0 { result.isOver = true }
         if let head { _ = try? store?.apply(LocalChange(entries: [], to: head)) }
         return result
     }
@@ -58,8 +63,8 @@ actor PeekSession {
             let store = try setup.openStore()
             self.store = store
             try borrow(for: store)
-            // What the last push was about is kept no longer.
-            if let cursor = try store.load().cursor {
+            if try !holds(store), let cursor = try store.load().cursor {
+                // What the last push was about is kept no longer.
                 _ = try store.apply(
                     LocalChange(entries: [], to: cursor, marksStale: true, sweeps: true))
             }
@@ -70,6 +75,15 @@ actor PeekSession {
             store?.close()
             return false
         }
+    }
+
+    /// Whether an earlier peek has brought what this push is about, as the first of two alerts that
+    /// came together: the feed does not tell of it again.
+    private func holds(_ store: TableLocalStore) throws(LocalStoreError) -> Bool {
+        guard let known = try store.entry(of: object, in: conversation) else { return false }
+        result.notice = AppNotice(known)
+        look()
+        return try store.counts().entries <= Self.keptMax
     }
 
     /// SES-12: the first session is opened with the app's token; what comes of it lets only an

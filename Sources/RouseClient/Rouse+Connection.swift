@@ -28,6 +28,7 @@ extension Rouse {
     func signed(_ token: String?, _ number: UInt64) {
         // A token over the nonce of an older connection helps nobody.
         guard number == connections else { return }
+        if token == nil { disconnectReason = "the app's backend did not say who this is" }
         hear { $0.identityToken(token, now: $1) }
     }
 
@@ -38,7 +39,7 @@ extension Rouse {
         case .received(let bytes): received(bytes, number)
         case .closed(let why):
             journal(.lost(why: why))
-            disconnectReason = why
+            (disconnectReason, lostWhy) = (why, why)
             connection = nil
             connections += 1
             hear { $0.closed(now: $1) }

@@ -18,6 +18,19 @@ extension Rouse {
         return stream
     }
 
+    /// The announcements that are here, the newest first. Of lists that were not taken only the
+    /// newest is kept.
+    public func announcements() -> AsyncStream<[AnnouncementRow]> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: [AnnouncementRow].self, bufferingPolicy: .bufferingNewest(1))
+        let number = nextListener()
+        continuation.onTermination = forgetting(number)
+        live.add(continuation, as: number)
+        follow(.entries([]))
+        if isClosed { live.finish() }
+        return stream
+    }
+
     /// The newest messages of a conversation, and with them those that this device has sent and
     /// the server has not answered. Of windows that were not taken only the newest is kept.
     public func messages(
@@ -57,12 +70,38 @@ extension Rouse {
         return stream
     }
 
+    /// Shows older messages of a conversation too, in the largest of its windows: so many more of
+    /// those on this device, or, where there are none, of the server's. These come into the window
+    /// when they are durable; then `RouseChange.olderFetched` tells, or `olderRefused`.
+    ///
+    /// - Returns: whether there is anything older.
+    @discardableResult
+    public func showOlder(
+        in conversation: ConversationID, by count: Int = 50
+    ) throws(LocalStoreError) -> Bool {
+        let store = try usableStore()
+        guard count > 0, let newest = live.newest(of: conversation) else { return false }
+        let shown = try store.messageWindow(of: conversation, newest: newest, sent: [])
+        guard shown.hasOlder || shown.mayFetchOlder else { return false }
+        live.widen(
+            conversation, to: shown.rows.count + min(count, TableLocalStore.windowStepMax))
+        if shown.hasOlder {
+            follow(.conversation(conversation))
+        } else {
+            try fetchOlder(in: conversation, limit: count)
+        }
+        return true
+    }
+
     /// Asks the server for older messages than those on this device; windows of the conversation
-    /// grow when they are durable. Without a connection it is asked when there is one.
+    /// have them when they are durable, as far as they are large enough (`showOlder`), and
+    /// `RouseChange.olderFetched` or `olderRefused` tells. Without a connection it is asked when
+    /// there is one; while it is asked, another call asks for nothing more.
     public func fetchOlder(
         in conversation: ConversationID, limit: Int = 50
     ) throws(LocalStoreError) {
-        guard let store, replica != nil else { throw isAbsent }
+        let store = try usableStore()
+        guard !fetching.values.contains(conversation) else { return }
         lastFetch += 1
         let ticket = lastFetch
         fetching[ticket] = conversation
@@ -88,7 +127,7 @@ extension Rouse {
         do {
             try live.follow(change, in: store, sent: replica?.session.mutationsSent ?? [])
         } catch {
-            storeTrouble("\(error)")
+            storeTrouble(error)
         }
     }
 
@@ -109,6 +148,8 @@ extension Rouse {
             if user != liveUser {
                 if hasFormerScreen { steps.insert(.clearScreen, at: 0) }
                 follow(.everything)
+                // The session has forgotten them.
+                fetching = [:]
             }
             liveUser = user
         case .reset: isResetting = true
@@ -119,10 +160,21 @@ extension Rouse {
             isResetting = false
             state(.inSync)
         case .syncRequested: state(.syncing)
-        case .fetched(let ticket, _, _, _), .fetchFailed(let ticket, _):
+        case .fetched(let ticket, _, _, let more):
             guard let conversation = fetching.removeValue(forKey: ticket) else { break }
             follow(.conversation(conversation))
-        case .closed, .retrying, .loggedOut, .parked, .upgradeRequired: state(.offline)
+            tell(.olderFetched(in: conversation, more: more))
+        case .fetchFailed(let ticket, let code):
+            guard let conversation = fetching.removeValue(forKey: ticket) else { break }
+            tell(.olderRefused(in: conversation, Refusal(code: code)))
+        case .closed(let code):
+            lastClose = code
+            let why = code.map { "\(Refusal(code: $0))" } ?? lostWhy
+            disconnectReason = why ?? "the server did not answer, or not as agreed"
+            lostWhy = nil
+            state(.offline)
+        case .parked, .upgradeRequired: state(.refused(lastRefusal))
+        case .retrying, .loggedOut: state(.offline)
         default: break
         }
         followSent()

@@ -25,10 +25,9 @@ extension Rouse {
     public func logOut(
         within time: Milliseconds = 10_000
     ) async throws(LocalStoreError) -> Bool {
-        guard !isLoggingOut else { throw .unavailable("the client is logging out") }
+        try send(.forgetDevice(ForgetDevice()))
         isLoggingOut = true
         defer { isLoggingOut = false }
-        try send(.forgetDevice(ForgetDevice()))
         let end = clock.now + time
         let timer = Task { [weak self, clock] in
             do { try await clock.sleep(until: end) } catch { return }
@@ -53,7 +52,7 @@ extension Rouse {
             try await eraseUser(telling: .loggedOut)
         } catch {
             // The server lets this device in no more: the next process is told so again.
-            storeTrouble("\(error)")
+            storeTrouble(error)
         }
     }
 
@@ -82,7 +81,7 @@ extension Rouse {
         do {
             return try store?.hasFormerScreen() ?? false
         } catch {
-            storeTrouble("\(error)")
+            storeTrouble(error)
             return false
         }
     }
@@ -93,7 +92,7 @@ extension Rouse {
         do {
             try store?.formerScreenCleared()
         } catch {
-            storeTrouble("\(error)")
+            storeTrouble(error)
         }
     }
 

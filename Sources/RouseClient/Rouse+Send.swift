@@ -30,22 +30,38 @@ extension Rouse {
         _ text: String, to conversation: ConversationID, title: String = ""
     ) throws(LocalStoreError) -> MessageReference {
         try send(
-            [Part(text)], to: conversation, push: PushText(title: title, body: text.alerted))
+            [Part(text)], to: conversation,
+            push: PushText(title: title.alerted, body: text.alerted))
+    }
+
+    /// Sends a text in run time that the system gives for that alone, as for the answer to a
+    /// notification: connects if need be, and returns when the server has answered, or when the
+    /// time is over. What it has not answered by then is kept, and leaves with the next connection.
+    ///
+    /// - Returns: how far it got.
+    public func send(
+        _ text: String, to conversation: ConversationID, title: String = "",
+        within time: Milliseconds
+    ) async throws(LocalStoreError) -> Delivery {
+        let message = try send(text, to: conversation, title: title)
+        _ = await refreshTask(within: time)
+        guard let store else { return .queued }
+        let sent = replica?.session.mutationsSent ?? []
+        // Of one that is here no more, as it was deleted meanwhile, the server has known.
+        return try store.delivery(of: message, sent: sent) ?? .accepted
     }
 
     /// The messages that the server refused and that were neither sent again nor discarded, oldest
     /// first: of all conversations, also of those that are not listed, for one that was deleted
     /// meanwhile, or was never made, is not. At most 256 are kept.
     public func refusedMessages() throws(LocalStoreError) -> [MessageRow] {
-        guard let store else { throw isAbsent }
-        return try store.refusedMessages()
+        return try usableStore().refusedMessages()
     }
 
     /// Sends a message again, as it was, that the server refused; whether it was there.
     @discardableResult
     public func resend(_ message: MessageReference) throws(LocalStoreError) -> Bool {
-        guard let store else { throw isAbsent }
-        guard let number = try store.resend(message, at: clock.wall) else { return false }
+        guard let number = try usableStore().resend(message, at: clock.wall) else { return false }
         hear { $0.mutationQueued(number, now: $1) }
         give(.outbox(isWaiting: true))
         follow(.conversation(message.conversation))
@@ -55,8 +71,7 @@ extension Rouse {
     /// Forgets a message that the server refused; whether it was there.
     @discardableResult
     public func discard(_ message: MessageReference) throws(LocalStoreError) -> Bool {
-        guard let store else { throw isAbsent }
-        let wasThere = try store.discard(message)
+        let wasThere = try usableStore().discard(message)
         follow(.conversation(message.conversation))
         return wasThere
     }
@@ -149,23 +164,37 @@ extension Rouse {
         try read(ReadReceipt(conversation: conversation, through: position))
     }
 
-    /// The person has read a conversation as far as it is on this device.
+    /// The person has read a conversation as far as it is on this device, wherever the app is: of
+    /// what is on its screen `seen` says it.
     public func markRead(_ conversation: ConversationID) throws(LocalStoreError) {
-        guard let store else { throw isAbsent }
-        let window = try store.messageWindow(of: conversation, newest: 1, sent: [])
+        let window = try usableStore().messageWindow(of: conversation, newest: 1, sent: [])
         // An own message that is only accepted says nothing of those below it.
         guard let position = window.rows.filter(\.isTold).compactMap(\.position).max()
         else { return }
         try markRead(conversation, through: position)
     }
 
+    /// The person has read an announcement (MSG-52): its notification goes, on the user's other
+    /// devices too when they hear of it.
+    public func read(announcement: MessageID) throws(LocalStoreError) {
+        try read(ReadReceipt(announcement: announcement))
+        follow(.announcements)
+    }
+
     private func read(_ receipt: ReadReceipt) throws(LocalStoreError) {
+        try usableStore()
         let (now, wall) = (clock.now, clock.wall)
         guard let effects = try replica?.read(receipt, now: now, wall: wall) else {
             throw isAbsent
         }
         perform(effects)
         if let conversation = receipt.conversation { follow(.conversation(conversation)) }
+        // The server's answer says it too, and comes at once where there is a connection.
+        guard replica?.session.isOpen != true else { return }
+        let isDue = steps.contains { if case .readHere = $0 { true } else { false } }
+        guard !isDue else { return }
+        steps.append(.readHere)
+        carryOutAll()
     }
 
     // MARK: - What nobody stores
@@ -202,7 +231,7 @@ extension Identifier {
 }
 
 extension String {
-    /// As much of it as an alert can show: MSG-3 allows 2 KiB with the title.
+    /// As much of it as an alert can show: MSG-3 allows title and body 2 KiB together.
     fileprivate var alerted: String {
         guard utf8.count > 1_024 else { return self }
         var cut = ""

@@ -49,6 +49,7 @@ extension Rouse {
     func answer(_ input: AppInput) {
         guard !isClosed else { return }
         steps.insert(contentsOf: life.on(input, now: clock.now).map { .action($0) }, at: 0)
+        readSeen(after: input)
     }
 
     func act(_ input: (inout ClientSession, Instant) -> [ClientAction]) {
@@ -74,6 +75,7 @@ extension Rouse {
                 lastCall = nil
                 answer(.deadlineReached)
             case .clearScreen: await clearFormerScreen()
+            case .readHere: readHere()
             case .asleep(let number): suspensions.removeValue(forKey: number)?.isOver.resume()
             }
             setTimer()
@@ -169,7 +171,7 @@ extension Rouse {
                 // It stays, too: an older callback may stand before it.
                 urgent += life.on(.willSuspend, now: clock.now)
                 return true
-            case .input, .effect, .lastCall, .clearScreen, .asleep: return true
+            case .input, .effect, .lastCall, .clearScreen, .readHere, .asleep: return true
             }
         }
         steps.replaceSubrange(ahead.indices, with: rest)
@@ -188,9 +190,14 @@ extension Rouse {
             answer(opened() ? .storeOpened : .storeLocked)
             // Whoever erased it, be it a process that ended before the screen was clear.
             if hasFormerScreen { steps.insert(.clearScreen, at: 0) }
-        case .start(let state, let wake): act { $0.start(appState: state, wake: wake, now: $1) }
-        case .tell(let state): act { $0.appStateChanged(state, now: $1) }
+        case .start(let state, let wake):
+            let state = state.with(switches)
+            act { $0.start(appState: state, wake: wake, now: $1) }
+        case .tell(let state):
+            let state = state.with(switches)
+            act { $0.appStateChanged(state, now: $1) }
         case .sync(let state, let wake):
+            let state = state.with(switches)
             act { $0.pushReceived(wake: wake, appState: state, now: $1) }
         case .sleep: act { $0.sleep(now: $1) }
         case .look: answer(await look())
@@ -204,7 +211,7 @@ extension Rouse {
             do {
                 try store?.settle(objects)
             } catch {
-                storeTrouble("\(error)")
+                storeTrouble(error)
             }
         case .complete(let task, let result): complete(task, result)
         }
@@ -223,9 +230,9 @@ extension Rouse {
         await phone.setBadge(count)
     }
 
-    func storeTrouble(_ why: String) {
-        journal(.storeFailed(why))
-        tell(.trouble("the store: \(why)"))
+    func storeTrouble(_ error: any Error) {
+        journal(.storeFailed("\(error)"))
+        tell(.storeFailed(LocalStoreError(opening: error)))
     }
 
     func opened() -> Bool {
@@ -233,14 +240,15 @@ extension Rouse {
         do {
             let store = try openStore()
             replica = try ClientReplica(store: store, configuration: configuration, seed: seed)
-            self.store = store
+            (self.store, openFailure) = (store, nil)
             // Begun by a process before this one.
             isResetting = try store.load().isResetting
             liveUser = replica?.session.userName ?? ""
             follow(.everything)
             return true
         } catch {
-            storeTrouble("\(error)")
+            openFailure = LocalStoreError(opening: error)
+            storeTrouble(error)
             return false
         }
     }
@@ -301,16 +309,17 @@ extension Rouse {
             answer(.gaveUp)
             // Not from within the steps, whose end it waits for.
             if !isLoggingOut { Task { await finishLogOut() } }
-        case .parked: answer(.gaveUp)
-        case .otherUser(let user):
-            tell(.trouble("the backend vouched for \(user), and the app has another user"))
-        case .upgradeRequired:
-            tell(.trouble("the server wants a newer app"))
+        case .parked, .upgradeRequired:
+            tell(.refused(lastRefusal))
             answer(.gaveUp)
+        case .otherUser(let user):
+            let why = "the backend vouched for \(user), and the app has another user"
+            disconnectReason = why
+            tell(.trouble(why))
         case .loginRefused(let code):
             tell(.trouble("the server refused the login: \(Refusal(code: code))"))
         case .storeFailed(let error):
-            storeTrouble("\(error)")
+            storeTrouble(error)
             answer(.storeFailed)
         case .signalled(let kind, let conversation, let user):
             tell(.signal(kind, conversation: conversation, user: user))
@@ -351,7 +360,7 @@ extension Rouse {
             }
             return .looked(screen)
         } catch {
-            storeTrouble("\(error)")
+            storeTrouble(error)
             return .storeFailed
         }
     }

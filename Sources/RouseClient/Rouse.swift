@@ -26,6 +26,8 @@ public actor Rouse {
         case lastCall
         /// What stands on the screen is of a user who is here no more.
         case clearScreen
+        /// What stands may be over, though the server has told of nothing.
+        case readHere
         /// All that a suspension gave is carried out.
         case asleep(UInt64)
     }
@@ -55,6 +57,8 @@ public actor Rouse {
     let told: (any ToldRecord)?
     var life = AppLife()
     var store: TableLocalStore?
+    /// Why it did not open when it was tried last.
+    var openFailure: LocalStoreError?
     var replica: ClientReplica?
     var connection: (any RouseConnection)?
     /// Counts connections; what is told of an older one is not heard.
@@ -81,10 +85,21 @@ public actor Rouse {
     var live = LiveQueries()
     var connectionState = ConnectionState.offline
     /// Why the last connection ended, or never came about, in words for whoever looks for a fault:
-    /// a wrong address, a certificate, no route. `nil`: the server has let this device in since.
+    /// a wrong address, a certificate, no route, or what the server said. `nil`: the server has let
+    /// this device in since.
     public internal(set) var disconnectReason: String?
+    /// What the transport said of a connection that is gone.
+    var lostWhy: String?
+    /// What the server said when it closed the last connection.
+    var lastClose: UInt32?
+    /// Why the server lets this device in no more; it has said so as it closed.
+    var lastRefusal: Refusal { Refusal(code: lastClose ?? Code.superseded.rawValue) }
     /// The mutations on their way when they were last looked at.
     var lastSent: Set<UInt64> = []
+    /// What the system lets the app do; its phase means nothing.
+    var switches = AppState()
+    /// What the app has said its person sees; it is read when they do.
+    var watched: ConversationID?
     /// Whose rows the live queries show.
     var liveUser = ""
     /// The server tells the feed anew.
@@ -176,15 +191,38 @@ public actor Rouse {
     }
 
     /// Another network, or one after none.
-    public func networkChanged() { hear { $0.networkChanged(now: $1) } }
+    public func networkChanged() {
+        openAgain()
+        hear { $0.networkChanged(now: $1) }
+    }
 
     /// The person asks for news, as by pulling the list down: not after the back-off.
-    public func refresh() { hear { $0.userRefresh(now: $1) } }
+    public func refresh() {
+        openAgain()
+        hear { $0.userRefresh(now: $1) }
+    }
 
-    /// A new push token; presented with the next HELLO.
+    /// A store that did not open may do so by now.
+    private func openAgain() {
+        if hasLaunched, store == nil { give(.unlocked) }
+    }
+
+    /// A new push token: the server hears of it at once, over a connection of its own if there is
+    /// one, or else when there is. The same again does nothing. `nil`: none is presented any more;
+    /// the server keeps the one it has until it is dead or the user logs out.
     public func setPush(_ push: PushRegistration?) {
         configuration.push = push
-        replica?.session.configuration.push = push
+        hear { $0.setPush(push, now: $1) }
+    }
+
+    /// What the system lets the app do, as far as the app knows (`nil`: it does not); the server
+    /// keeps what it is told.
+    public func setSwitches(notifications: Bool?, backgroundRefresh: Bool?, lowPower: Bool?) {
+        switches = AppState(
+            notifications: Setting(notifications), backgroundRefresh: Setting(backgroundRefresh),
+            lowPower: Setting(lowPower))
+        let switches = switches
+        hear { $0.switchesChanged(switches, now: $1) }
     }
 
     /// Where it stands with the server.
@@ -218,7 +256,7 @@ public actor Rouse {
     /// So long what waits at a deadline may take: half of what is left to the system's own.
     var lastCallTime: Milliseconds { life.limits.margin / 2 }
 
-    private func launch() {
+    func launch() {
         guard !hasLaunched else { return }
         hasLaunched = true
         give(.launched)
@@ -242,6 +280,9 @@ public actor Rouse {
     /// which its result comes.
     @discardableResult
     public func send(_ operation: Mutation.Operation) throws(LocalStoreError) -> UInt64 {
+        // It would be erased with all else.
+        guard !isLoggingOut else { throw .unavailable("the client is logging out") }
+        try usableStore()
         let (now, wall) = (clock.now, clock.wall)
         guard let made = try replica?.enqueue(operation, now: now, wall: wall) else {
             throw isAbsent
@@ -319,7 +360,19 @@ public actor Rouse {
 
     /// Why there is no store to use.
     var isAbsent: LocalStoreError {
-        .unavailable(isClosed ? "the client is closed" : "the store is locked")
+        let failure = openFailure ?? .unavailable("it is not open")
+        return isClosed ? .unavailable("the client is closed") : failure
+    }
+
+    /// The store, opened now if nobody has yet: the system starts a process also for what its
+    /// person does, as an answer to a notification, and says nothing else.
+    @discardableResult
+    func usableStore() throws(LocalStoreError) -> TableLocalStore {
+        guard !isClosed else { throw isAbsent }
+        launch()
+        if store == nil, opened() { give(.unlocked) }
+        guard let store else { throw isAbsent }
+        return store
     }
 
     func nextListener() -> UInt64 {
@@ -335,5 +388,11 @@ public actor Rouse {
 
     func tell(_ change: RouseChange) {
         for listener in listeners.values { listener.yield(change) }
+    }
+}
+
+extension Setting {
+    fileprivate init(_ isOn: Bool?) {
+        self = isOn.map { $0 ? .on : .off } ?? .unspecified
     }
 }

@@ -88,6 +88,11 @@ public enum RouseChange: Equatable, Sendable {
     case inSync
     /// The server's answers to what this device sent.
     case results([MutationResult])
+    /// The server's older messages that were asked for are here, and in the windows; `more`: it
+    /// has still older ones.
+    case olderFetched(in: ConversationID, more: Bool)
+    /// The server does not give them, or too many are asked for at once (4006).
+    case olderRefused(in: ConversationID, Refusal)
     /// Another user began something just now: `typing` and `present`; or ended it: `typingEnded`
     /// and `away`, also by its time being over.
     case signal(SignalKind, conversation: ConversationID, user: String)
@@ -97,7 +102,17 @@ public enum RouseChange: Equatable, Sendable {
     /// The logout that an earlier process began is done: everything of the user goes from the
     /// screen and from here, and the client closes. To go on, make another.
     case loggedOut
-    /// The store failed, the server refused the login, or it wants a newer app.
+    /// The server lets this device in no more: the user is suspended (2005), another installation
+    /// with the same id has taken its place (5002), or the app is too old (5005). It is tried again
+    /// when the app comes to the front or is woken, or its person asks for news; one that is too
+    /// old is not.
+    case refused(Refusal)
+    /// The store cannot be opened, read or written: the phone was not unlocked since its restart,
+    /// or another process has the file (`.unavailable`), its disk is `.full`, or the file is
+    /// damaged (`.corrupt`). It is tried again with whatever comes next: a push, the app in front,
+    /// a change of the network; a damaged file only another takes the place of.
+    case storeFailed(LocalStoreError)
+    /// The server refused the login, or the backend vouched for another user.
     case trouble(String)
 }
 
@@ -111,6 +126,9 @@ public enum ConnectionState: Equatable, Sendable {
     case syncing
     /// Everything up to the feed's head is on this device.
     case inSync
+    /// There is no connection, and none is tried before the app comes to the front or is woken, or
+    /// its person asks for news: the server lets this device in no more.
+    case refused(Refusal)
 }
 
 /// What happens in a client, for its app's log.

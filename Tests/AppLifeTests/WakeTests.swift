@@ -166,7 +166,7 @@ import Wire
         system.isUnlocked = false
         system.give(.launched)
         system.push(1)
-        #expect(system.take() == ["killed", "locked", "complete 1 failed"])
+        #expect(system.take() == ["killed", "locked", "locked", "complete 1 failed"])
         #expect(system.owed == [4])
         // The process lives on until the phone is unlocked; then the next wake is like any.
         system.isUnlocked = true
@@ -175,6 +175,18 @@ import Wire
         system.give(.synced)
         #expect(
             system.take() == ["store", "show 4", "start background", "sleep", "complete 2 noData"])
+    }
+
+    @Test("a wake tries a store again that did not open, and goes on when it does")
+    func aStoreThatOpensLater() {
+        var system = System()
+        system.isUnlocked = false
+        system.give(.launched)
+        system.isUnlocked = true
+        system.push(1)
+        system.give(.synced)
+        #expect(
+            system.take() == ["locked", "store", "start background", "sleep", "complete 1 noData"])
     }
 
     @Test("a store that fails in the middle fails the wake")

@@ -113,6 +113,41 @@ import Wire
         #expect(deleted.badge == 0)
     }
 
+    @Test("of alerts that came together each is looked at, and is over when it was read meanwhile")
+    func together() async throws {
+        let stage = try Stage()
+        for number in 1...4 as ClosedRange<UInt64> {
+            stage.server.publish(Stage.message(number, body: "text \(number)"), unread: 4)
+        }
+        let first = Peeker(stage)
+        #expect(await first.peek(1).notice?.body == "text 1")
+        let second = await Peeker(stage, own: first.own).peek(2)
+        #expect(second.notice?.body == "text 2" && second.badge == 4 && !second.isOver)
+        stage.server.publish(Stage.readMark(through: 3, seq: 15), unread: 1)
+        let third = await Peeker(stage, own: first.own).peek(3)
+        #expect(third.isOver && third.badge == 1)
+        var edited = Stage.message(4, body: "better")
+        (edited.seq, edited.version) = (16, 16)
+        stage.server.publish(edited, unread: 1)
+        let fourth = await Peeker(stage, own: first.own).peek(4)
+        #expect(fourth.notice?.body == "better" && !fourth.isOver)
+        // What came alone again is alone.
+        stage.server.publish(Stage.message(7), unread: 2)
+        #expect(await Peeker(stage, own: first.own).peek(7).notice?.body == "7")
+        let kept = TableLocalStore(store: first.own)
+        #expect(try kept.messages(of: Stage.room, limit: 9).map(\.seq) == [17])
+    }
+
+    @Test("where nothing is unread an alert of a message is over, be it here or not")
+    func nothingUnread() async throws {
+        let stage = try Stage()
+        stage.server.publish(Stage.readMark(through: 9, seq: 11), unread: 0)
+        #expect(await Peeker(stage).peek(1).isOver)
+        let sale = await Peeker(stage).peeker.peek(
+            MessageID(high: 0, low: 1), in: nil, within: 30_000)
+        #expect(!sale.isOver)
+    }
+
     @Test("an alert of what stands already is a repeat, whoever has shown it")
     func repeats() {
         let standing = ["m1", "m2"].map { DeliveredNotification(identifier: $0) }

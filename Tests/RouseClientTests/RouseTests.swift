@@ -403,9 +403,6 @@ import Wire
     func sending() async throws {
         let stage = try Stage()
         let rouse = stage.process()
-        await #expect(throws: LocalStoreError.self) {
-            _ = try await rouse.send(.forgetDevice(ForgetDevice()))
-        }
         let changes = await rouse.changes()
         await rouse.scene(.active)
         for await change in changes where change == .inSync { break }

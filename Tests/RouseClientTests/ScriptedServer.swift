@@ -13,6 +13,8 @@ final class ScriptedServer: RouseTransport {
         var unread: UInt32 = 0
         /// It takes connections and says nothing.
         var isSilent = false
+        /// It closes, and says this to whoever comes.
+        var closing: Code?
         /// It asks who is there.
         var challenges = false
         /// Whom it lets in.
@@ -34,10 +36,14 @@ final class ScriptedServer: RouseTransport {
         /// What it answers to a FETCH.
         var page = PageFrame()
         var fetches: [Fetch] = []
+        /// It gives no page.
+        var fetchRefusal: Code?
         var signals: [Signal] = []
         /// The HELLOs that came, and what was acknowledged.
         var hellos: [Hello] = []
         var acks: [Ack] = []
+        /// What APP_STATE said.
+        var states: [AppState] = []
         /// By number: the same mutation has one effect and one answer.
         fileprivate var results: [UInt64: MutationResult] = [:]
         fileprivate var connection: ScriptedConnection?
@@ -91,6 +97,9 @@ final class ScriptedServer: RouseTransport {
             guard !feed.isSilent else { return [] }
             switch frame.body {
             case .hello(let hello):
+                if let code = feed.closing {
+                    return [Frame(.close(Close(code: code.rawValue, retry: code.retryClass)))]
+                }
                 if feed.challenges {
                     let challenge = Challenge(nonce: [1])
                     return [Frame(.challenge(challenge), request: frame.request)]
@@ -110,7 +119,14 @@ final class ScriptedServer: RouseTransport {
             case .sync(let sync): return [Self.delta(sync, &feed, frame.request)]
             case .fetch(let fetch):
                 feed.fetches.append(fetch)
+                if let refusal = feed.fetchRefusal {
+                    let error = ErrorFrame(code: refusal.rawValue)
+                    return [Frame(.error(error), request: frame.request)]
+                }
                 return [Frame(.page(feed.page), request: frame.request)]
+            case .appState(let state):
+                feed.states.append(state)
+                return []
             case .signal(let signal):
                 feed.signals.append(signal)
                 return []

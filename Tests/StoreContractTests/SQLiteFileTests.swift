@@ -440,6 +440,12 @@ import Testing
             try Data(repeating: 0x41, count: 8192).write(to: URL(fileURLWithPath: path))
             let text = refusal { () throws(StoreError) in _ = try open(folder) }
             #expect(text.contains("restore a backup"))
+            #expect {
+                _ = try open(folder)
+            } throws: { error in
+                (error as? StoreError)?.isDamage ?? false
+            }
+            #expect(!StoreError.unavailable(path).isDamage && !StoreError.full(text).isDamage)
             #expect(
                 FileManager.default.contents(atPath: path) == Data(repeating: 0x41, count: 8192))
         }

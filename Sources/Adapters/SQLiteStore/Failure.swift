@@ -1,5 +1,5 @@
 import CSQLite
-import Model
+public import Model
 
 #if canImport(Darwin)
     import Darwin
@@ -34,8 +34,7 @@ struct Failure {
             self.init(.conflict("another process holds the database: \(what)"))
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             self.init(
-                .unavailable(
-                    "damaged, keep the file as evidence and restore a backup: \(what)"),
+                .unavailable("damaged, \(Self.remedy): \(what)"),
                 distrusts: true, isDamage: true)
         case SQLITE_CONSTRAINT where extended == Self.uniqueness:
             self.init(.conflict("a row is there already: \(what)"))
@@ -54,6 +53,9 @@ struct Failure {
         }
         code = extended
     }
+
+    /// What helps where a file is damaged.
+    static let remedy = "keep the file as evidence and restore a backup"
 
     /// SQLITE_CONSTRAINT_UNIQUE.
     private static let uniqueness = SQLITE_CONSTRAINT | 8 << 8
@@ -78,5 +80,12 @@ struct Failure {
             if isShort || [ENOSPC, EDQUOT, EFBIG].contains(errno) { return Failure(.full(what)) }
             return Failure(.unavailable(what), distrusts: true)
         }
+    }
+}
+
+extension StoreError {
+    /// The file is damaged: trying again does not help.
+    public var isDamage: Bool {
+        if case .unavailable(let why) = self { why.contains(Failure.remedy) } else { false }
     }
 }

@@ -68,7 +68,7 @@ enum WriterConnection {
         let findings = try connection.texts("PRAGMA quick_check(3)")
         if findings != [["ok"]] {
             throw .unavailable(
-                "\(connection.path) is damaged, keep the file as evidence and restore a backup: "
+                "\(connection.path) is damaged, \(Failure.remedy): "
                     + findings.joined().joined(separator: "; "))
         }
     }

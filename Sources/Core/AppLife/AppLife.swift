@@ -32,6 +32,7 @@ public struct AppLife: Equatable, Sendable {
         let task: SystemTask
         /// When it is completed whatever stands.
         let end: Instant
+        let wake: WakeID?
         var hasNew = false
         var hasSynced = false
         var result: FetchResult { hasNew ? .newData : hasSynced ? .noData : .failed }
@@ -124,8 +125,9 @@ public struct AppLife: Equatable, Sendable {
 extension AppLife {
     private mutating func storeOpened(_ now: Instant, _ actions: inout [AppAction]) {
         isStoreOpen = true
-        // Unlocked with the app in front: it goes on now.
-        if phase == .foreground { start(wake: nil, now, &actions) }
+        // With the app in front, or woken: it goes on now.
+        guard !isAwake, phase == .foreground || !tasks.isEmpty else { return }
+        start(wake: tasks.last?.wake, now, &actions)
     }
 
     /// What a killed process left untold is told, and what stands is noted.
@@ -156,14 +158,16 @@ extension AppLife {
     ) {
         guard !tasks.contains(where: { $0.task.id == task.id }) else { return }
         if phase == .suspended { phase = .background }
-        // Before first unlock nothing is fetched that could not be kept: the server sees that
-        // nobody came, and alerts (PSH-7).
-        guard isStoreOpen, tasks.count < limits.tasks else {
+        guard tasks.count < limits.tasks else {
             actions.append(.complete(task: task.id, .failed))
             return
         }
-        tasks.append(OpenTask(task: task, end: end(of: task)))
-        if isAwake {
+        tasks.append(OpenTask(task: task, end: end(of: task), wake: wake))
+        if !isStoreOpen {
+            // What kept it from opening may be over. Before first unlock nothing is fetched that
+            // could not be kept: the server sees that nobody came, and alerts (PSH-7).
+            actions.append(.openStore)
+        } else if isAwake {
             actions.append(.sync(state(now), wake: wake))
         } else {
             start(wake: wake, now, &actions)
@@ -283,8 +287,8 @@ extension AppLife {
         }
     }
 
-    /// The person looks at it already.
-    private func sees(_ conversation: ConversationID?) -> Bool {
+    /// The person looks at it already: the app is in front, and says that it is on the screen.
+    public func sees(_ conversation: ConversationID?) -> Bool {
         guard phase == .foreground else { return false }
         return switch onScreen {
         case .everything: true

@@ -100,6 +100,7 @@ extension ClientSession {
             appState: appState, push: configuration.push, sync: sync, wake: wake,
             locale: configuration.locale, timeZone: configuration.timeZone,
             utcOffset: configuration.utcOffset)
+        presentedPush = configuration.push
         let request = nextRequest()
         quietSince = now
         openSync = request

@@ -25,8 +25,9 @@ public struct ClientSession: Sendable {
         var isSent = false
     }
 
-    /// Who connects. A changed push registration is presented with the next HELLO.
+    /// Who connects. `setPush` changes its push registration.
     public var configuration: ClientConfiguration
+    var presentedPush: PushRegistration?
     var random: SplitMix64
     var phase = Phase.idle
     /// Too old for the server.
@@ -261,6 +262,7 @@ public struct ClientSession: Sendable {
             backoff.reset()
             connectNow(now: now, &actions)
         }
+        presentPush(now: now, &actions)
         return actions
     }
 

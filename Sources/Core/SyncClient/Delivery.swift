@@ -55,6 +55,10 @@ public struct Refusal: Hashable, Sendable, CustomStringConvertible {
         case .nonceExpired: "the token was made too late"
         case .revoked: "the session was ended"
         case .deviceMismatch: "the token belongs to another device"
+        case .superseded: "another installation with this device's id has taken its place"
+        case .upgradeRequired: "the server wants a newer app"
+        case .goingAway, .drainDeadline: "the server ends, or another one takes its place"
+        case .tooManyConnections: "the server has as many connections as it takes"
         case .some(let code): "the server refused it: \(code.name) (\(code.rawValue))"
         case nil: "the server refused it: \(code)"
         }

@@ -31,9 +31,13 @@ public struct MessageRow: Equatable, Sendable, Identifiable {
     }
 
     /// Its parts of the type `text/plain`, a line each.
-    public var text: String {
-        parts.filter(\.isText)
-            .map { String(decoding: $0.content, as: UTF8.self) }.joined(separator: "\n")
+    public var text: String { parts.text }
+}
+
+extension [Part] {
+    var text: String {
+        filter(\.isText).map { String(decoding: $0.content, as: UTF8.self) }
+            .joined(separator: "\n")
     }
 }
 

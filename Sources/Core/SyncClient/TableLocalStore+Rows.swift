@@ -17,6 +17,8 @@ struct ReadConversation: Sendable {
 extension TableLocalStore {
     /// Rows looked at for one conversation, however many of them are deleted.
     static let lookedMax = 4_096
+    /// By how many messages a window grows at a time, at most.
+    public static let windowStepMax = 1_024
 
     /// The newest messages of a conversation.
     ///
@@ -33,8 +35,10 @@ extension TableLocalStore {
             window.mayFetchOlder = from > reading.joined.addingClamped(1)
             let reach = try Reach(in: id, without: user, snapshot)
             let untold = try untold(snapshot)
-            try Self.look(id, above: max(reading.joined, from > 0 ? from - 1 : 0), snapshot) {
-                entry in
+            let floor = max(reading.joined, from > 0 ? from - 1 : 0)
+            // However large the window is: as many deleted ones in between as in a small one.
+            let looked = Self.lookedMax + min(newest, Int.max >> 1)
+            try Self.look(id, above: floor, atMost: looked, snapshot) { entry in
                 guard var row = MessageRow(entry, reading).flatMap(untold.shown) else {
                     return true
                 }
@@ -195,15 +199,15 @@ extension TableLocalStore {
     }
 
     /// Goes through the messages and tombstones of a conversation, from the highest position down,
-    /// while `goesOn` says so; whether that took no more than `lookedMax` rows.
+    /// while `goesOn` says so; whether that took no more than `max` rows.
     @discardableResult
     private static func look(
-        _ conversation: [UInt8], above floor: UInt64, _ snapshot: any StoreSnapshot,
-        _ goesOn: (Entry) -> Bool
+        _ conversation: [UInt8], above floor: UInt64, atMost max: Int = lookedMax,
+        _ snapshot: any StoreSnapshot, _ goesOn: (Entry) -> Bool
     ) throws(StoreError) -> Bool {
         var through = UInt64.max >> 1
         var looked = 0
-        while looked < lookedMax {
+        while looked < max {
             // Most are asked for their newest message only.
             let limit = looked == 0 ? 4 : 256
             let rows = try snapshot.records(

@@ -1,5 +1,5 @@
 public import Model
-internal import Wire
+public import Wire
 
 // Notifications judged by what is stored, so that a process that has just begun knows as much as
 // the one that was killed.
@@ -11,6 +11,21 @@ extension TableLocalStore {
         of object: MessageID, in conversation: ConversationID?, at time: Timestamp
     ) throws(LocalStoreError) -> NotificationStanding {
         try standings(of: [(object, conversation)], at: time)[0]
+    }
+
+    /// What is stored of a message, also that it was deleted, or of an announcement.
+    ///
+    /// - Parameter conversation: of the message; `nil`: an announcement.
+    public func entry(
+        of object: MessageID, in conversation: ConversationID?
+    ) throws(LocalStoreError) -> Entry? {
+        try entries(
+            Scan(
+                prefix: [
+                    .unsigned(conversation == nil ? 6 : 2), .blob(conversation?.bytes ?? []),
+                    .blob(object.bytes),
+                ], limit: 1)
+        ).first
     }
 
     /// The same of many, in their order; what is of a conversation is read once.
@@ -64,15 +79,47 @@ extension TableLocalStore {
     ) throws(LocalStoreError) -> Surroundings {
         Surroundings(
             above: try reach(in: conversation), wholeFrom: try wholeFrom(conversation),
-            mark: try readMark(of: conversation), isMuted: try isMuted(conversation, at: time))
+            mark: try markHere(of: conversation), isMuted: try isMuted(conversation, at: time))
+    }
+
+    /// The read mark, with what this device has said and the server has not heard of yet.
+    private func markHere(
+        of conversation: ConversationID
+    ) throws(LocalStoreError) -> ReadMarkState? {
+        let mark = try readMark(of: conversation)
+        let said: ReadReceipt? = try read { snapshot throws(StoreError) in
+            let row = try snapshot.record(LocalReadRecord.self, [.blob(conversation.bytes)])
+            guard let row else { return nil }
+            return try Self.decoded(row.receipt)
+        }
+        guard let said else { return mark }
+        return ReadMarkState(
+            through: max(mark?.through ?? 0, said.through),
+            ranges: (mark?.ranges ?? []) + said.ranges)
+    }
+
+    /// How many messages are unread (SYN-27) by what is on this device; `nil`: it does not hold all
+    /// that may be.
+    ///
+    /// - Parameter time: a mute with an end has ended by then.
+    public func unread(at time: Timestamp) throws(LocalStoreError) -> UInt32? {
+        var count = 0
+        for row in try readConversations(sent: []).map(\.row) {
+            switch row.mute {
+            case .on: continue
+            case .until(let end) where time < end: continue
+            case .off, .until: break
+            }
+            guard !row.hasOlderUnread else { return nil }
+            count += row.unread
+        }
+        return UInt32(clamping: min(count, ConversationRow.unreadMax))
     }
 
     private func standing(
         of object: MessageID, in conversation: ConversationID, _ around: Surroundings
     ) throws(LocalStoreError) -> NotificationStanding {
-        let message = try entries(
-            Scan(prefix: [.unsigned(2), .blob(conversation.bytes), .blob(object.bytes)], limit: 1)
-        ).first
+        let message = try entry(of: object, in: conversation)
         guard let above = around.above else {
             // Of a message that is not here it may be out of date: the user came back, and was
             // alerted of it.
@@ -100,11 +147,12 @@ extension TableLocalStore {
     private func standing(
         ofAnnouncement id: MessageID
     ) throws(LocalStoreError) -> NotificationStanding {
-        let found = try entries(
-            Scan(prefix: [.unsigned(6), .blob([]), .blob(id.bytes)], limit: 1)
-        ).first
+        let found = try entry(of: id, in: nil)
         guard case .announcement(let state) = found?.body else { return .unknown }
-        return state.read ? .over : .shows
+        let isReadHere = try read { snapshot throws(StoreError) in
+            try Self.isReadHere(id, snapshot)
+        }
+        return state.read || isReadHere ? .over : .shows
     }
 
     /// Above which position the user may have unread messages; `nil`: the conversation was

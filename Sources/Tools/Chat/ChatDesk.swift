@@ -308,7 +308,10 @@ actor ChatDesk {
             if let refused { model.remark = "\(Refusal(code: refused.code))" }
         case .loggedOut: model.remark = "logged out: everything of this user is erased here"
         // Of troubles the records tell, and when they are over.
-        case .entries, .unread, .inSync, .pushTokenRefused, .trouble: break
+        case .refused(let why): model.remark = "\(why)"
+        case .entries, .unread, .inSync, .pushTokenRefused, .trouble, .storeFailed, .olderFetched,
+            .olderRefused:
+            break
         }
     }
 

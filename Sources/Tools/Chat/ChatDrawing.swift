@@ -64,6 +64,8 @@ public struct ChatDrawing: Equatable, Sendable {
             model.phase == .front || model.phase == .background
             ? "\(model.connection)" : model.phase.words
         if model.connection == .inSync, model.phase == .front { state = "in sync" }
+        // Why is told below.
+        if case .refused = model.connection, model.phase == .front { state = "refused" }
         if !isWide, model.icon > 0 { state += " (\(model.icon))" }
         let name =
             model.openRow.map { ChatText.plain(model.name(of: $0)) }

@@ -96,6 +96,10 @@ open class UNNotificationResponse: NSObject {
     open var notification: UNNotification { fatalError() }
 }
 
+open class UNTextInputNotificationResponse: UNNotificationResponse {
+    open var userText: String { fatalError() }
+}
+
 open class UNUserNotificationCenter: NSObject {
     open weak var delegate: (any UNUserNotificationCenterDelegate)? {
         get { fatalError() }
@@ -138,4 +142,7 @@ public protocol UNUserNotificationCenterDelegate: NSObjectProtocol {
     func userNotificationCenter(
         _ center: UNUserNotificationCenter, willPresent notification: UNNotification
     ) async -> UNNotificationPresentationOptions
+    func userNotificationCenter(
+        _ center: UNUserNotificationCenter, didReceive response: UNNotificationResponse
+    ) async
 }

@@ -1,0 +1,94 @@
+import AppLife
+import Model
+import RouseClient
+import SyncClient
+import Synchronization
+import Testing
+import Wire
+
+/// What counts as read because its person sees it.
+@Suite struct SeenTests {
+    /// Up to where the server was told that the room is read, in order and each once.
+    private func read(_ stage: Stage) -> [UInt64] {
+        stage.server.feed.withLock { feed in
+            feed.reads.map(\.through).reduce(into: []) { if $0.last != $1 { $0.append($1) } }
+        }
+    }
+
+    @Test("what comes behind the front is not read before the app is in front again")
+    func readWhenSeen() async throws {
+        let stage = try Stage()
+        let rouse = stage.process()
+        stage.server.publish(Stage.message(1), unread: 1)
+        try await LiveTests.synced(rouse) { await rouse.scene(.active) }
+        try await LiveTests.synced(rouse) {
+            await rouse.onScreen(.conversation(Stage.room))
+            try await rouse.seen(Stage.room)
+            await rouse.refresh()
+        }
+        while read(stage).last != 1 { await Task.yield() }
+        // As an app does that follows its window behind the front too.
+        for (phase, number) in [(ScenePhase.inactive, 2), (.background(remaining: 20_000), 3)] {
+            await rouse.scene(phase)
+            stage.server.publish(Stage.message(UInt64(number)), unread: 1)
+            try await LiveTests.synced(rouse) { stage.server.ring() }
+            try await LiveTests.synced(rouse) {
+                try await rouse.seen(Stage.room)
+                await rouse.refresh()
+            }
+            #expect(read(stage) == [1])
+        }
+        #expect(stage.phone.screen == [2, 3])
+        try await LiveTests.synced(rouse) {
+            await rouse.scene(.active)
+            await rouse.refresh()
+        }
+        while read(stage).last != 3 { await Task.yield() }
+        #expect(read(stage) == [1, 3])
+    }
+
+    @Test("what is read without a connection leaves the screen and the icon at once")
+    func readOffline() async throws {
+        let stage = try Stage()
+        let rouse = try await LiveTests.room(stage)
+        await rouse.scene(.background(remaining: 20_000))
+        for number in 1...3 as ClosedRange<UInt64> {
+            stage.server.publish(
+                LiveTests.message(number, "\(number)", seq: 20 + number), unread: UInt32(number))
+        }
+        try await LiveTests.synced(rouse) { stage.server.ring() }
+        #expect(stage.phone.screen == [1, 2, 3] && stage.phone.icon == 3)
+        stage.server.feed.withLock { $0.isSilent = true }
+        await LiveTests.hungUp(rouse, stage)
+        await rouse.scene(.active)
+        try await rouse.read(LiveTests.room, only: 3)
+        try await rouse.markRead(LiveTests.room, through: 1)
+        // Says when all of it is carried out.
+        await rouse.scene(.suspending)
+        #expect(stage.phone.screen == [2] && stage.phone.icon == 1)
+        #expect(stage.server.feed.withLock { $0.reads }.isEmpty)
+    }
+
+    @Test("nor does it count as seen where the person is elsewhere in the app")
+    func elsewhere() async throws {
+        let stage = try Stage()
+        let rouse = stage.process()
+        stage.server.publish(Stage.message(1), unread: 1)
+        try await LiveTests.synced(rouse) { await rouse.scene(.active) }
+        try await LiveTests.synced(rouse) {
+            try await rouse.seen(Stage.room)
+            await rouse.onScreen(.nothing)
+            await rouse.scene(.inactive)
+            await rouse.scene(.active)
+            await rouse.refresh()
+        }
+        #expect(read(stage).isEmpty)
+        // What is said before the screen is known counts when it is.
+        try await LiveTests.synced(rouse) {
+            try await rouse.seen(Stage.room)
+            await rouse.onScreen(.conversation(Stage.room))
+            await rouse.refresh()
+        }
+        while read(stage).last != 1 { await Task.yield() }
+    }
+}
