@@ -15,7 +15,7 @@ public final class PostgresStore: DistantStore {
     private var connection: PostgresConnection?
     private var mark = PostgresCommitMark()
     private var pause = ConnectPause()
-    /// The connection's server has the row that tells of commits.
+    /// The connection's server has the row that tells of commits, as far as is known.
     private var isMarked = true
     private var isClosed = false
     private var isBusy = false
@@ -131,10 +131,16 @@ public final class PostgresStore: DistantStore {
 
     /// The server has said what came of the commit that was on its way.
     private func tell(_ failure: StoreError?) {
-        if failure != nil { mark.takeBack() }
+        if let failure { takeBackMark(after: failure) }
         let ended = ahead
         ahead = nil
         ended?(failure)
+    }
+
+    /// The server has said that the transaction failed which wrote its number last.
+    private func takeBackMark(after failure: StoreError) {
+        mark.takeBack()
+        if failure == PostgresCommitMark.isGone { isMarked = false }
     }
 
     /// The connection was lost. If a commit was on its way over it, another connection shows what
@@ -177,7 +183,7 @@ public final class PostgresStore: DistantStore {
     ) -> StoreError? {
         guard connection.isLost else {
             rollBack(connection)
-            mark.takeBack()
+            takeBackMark(after: error)
             return error
         }
         forget(connection)
