@@ -128,4 +128,45 @@ struct PostgresMarkTests {
             columns: [Column("writer", .text)])
         #expect(left == [[.text("a day")]])
     }
+
+    @Test("a row that is held while an answer is found out is asked for again")
+    func held() throws {
+        let relay = try PostgresRelay(to: try PostgresPeer.shared())
+        defer { relay.stop() }
+        let store = try Self.open("mark_held", at: relay.address)
+        defer { store.close() }
+        try store.put(Self.owner, Self.row("a"))
+        // Somebody holds the row until the store has waited for it in vain.
+        nonisolated(unsafe) let holder = try PostgresSession(options: Self.options("mark_held"))
+            .connect("holder", isPatient: true)
+        let ended = DispatchSemaphore(value: 0)
+        relay.swallowsNextAnswer {
+            _ = try? holder.run("SET statement_timeout = 0")
+            _ = try? holder.run("BEGIN")
+            _ = try? holder.run("SELECT 1 FROM commit_mark FOR UPDATE")
+            _ = try? holder.synchronize()
+            Thread.detachNewThread {
+                _ = try? holder.run(
+                    """
+                    DO $$ DECLARE waiter integer; BEGIN
+                        LOOP
+                            SELECT pid INTO waiter FROM pg_locks WHERE NOT granted
+                                AND pg_backend_pid() = ANY (pg_blocking_pids(pid));
+                            EXIT WHEN waiter IS NOT NULL;
+                        END LOOP;
+                        WHILE EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pid = waiter)
+                        LOOP END LOOP;
+                    END $$
+                    """)
+                _ = try? holder.run("COMMIT")
+                _ = try? holder.synchronize()
+                holder.close()
+                ended.signal()
+            }
+        }
+        try store.put(Self.owner, Self.row("b"))
+        ended.wait()
+        #expect(relay.cuts == 1)
+        #expect(try store.rows(Self.owner) == [Self.row("a"), Self.row("b")])
+    }
 }

@@ -200,18 +200,23 @@ public final class PostgresStore: DistantStore {
 
     /// Whether a transaction was committed whose answer was lost.
     ///
-    /// - Throws: `error`, if the server does not answer in time: then it is unknown.
+    /// - Throws: `error` and why that is not found out in time: then it is unknown.
     private func resolve(after error: StoreError) throws(StoreError) -> Bool {
         let end = PostgresSession.monotonicClock() + session.options.resolveTimeout
         var pause: UInt32 = 50_000
         while true {
+            var reason = error
             do throws(StoreError) {
                 let connection = try usable()
                 return try mark.isCommitted(on: connection)
             } catch {
-                if let connection, connection.isLost { forget(connection) }
+                reason = error
+                // What it has begun would refuse every further attempt.
+                if let connection { rollBack(connection) }
             }
-            guard PostgresSession.monotonicClock() < end else { throw error }
+            guard PostgresSession.monotonicClock() < end else {
+                throw .unavailable("\(error.words); and then: \(reason.words)")
+            }
             usleep(pause)
             pause = min(2 * pause, 1_000_000)
         }
