@@ -301,6 +301,35 @@ struct NodesTests {
         #expect(try !server.shown("/readyz").contains("cannot"))
     }
 
+    @Test("a node whose reader cannot connect is not ready, says why, and is ready again with it")
+    func unreadable() throws {
+        let peer = try PostgresPeer.shared()
+        let role = "nodes_unreadable"
+        for statement in [
+            "CREATE ROLE \(role) LOGIN", "GRANT CREATE ON DATABASE postgres TO \(role)",
+        ] { #expect(try peer.psql(statement) == "") }
+        let address = peer.address.replacingOccurrences(of: "user=rouse", with: "user=\(role)")
+        let server = try RealServer(
+            settings: ["store.postgres=\(address)", "store.schema=\(role)"])
+        #expect(try !server.shown("/readyz").contains("cannot"))
+        for statement in [
+            "ALTER ROLE \(role) CONNECTION LIMIT 1",
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                + "WHERE usename = '\(role)' AND application_name = 'rouse reader'",
+        ] { #expect(try peer.psql(statement) == "") }
+        // Somebody asks once; that it goes on failing the node finds out by itself.
+        _ = try server.shown("/v1/conversations/00000000-0000-0000-0000-000000000001")
+        #expect(server.comesToLog("store.failed"))
+        #expect(server.log.contains("reading: "), "\(server.log)")
+        #expect(try server.shown("/readyz").contains("the store cannot be read"))
+        #expect(
+            try String(decoding: server.metrics(), as: UTF8.self)
+                .contains("rouse_store_readable 0"))
+        #expect(try peer.psql("ALTER ROLE \(role) CONNECTION LIMIT -1") == "")
+        #expect(server.comesToLog("store.works"))
+        #expect(try !server.shown("/readyz").contains("cannot"))
+    }
+
     @Test("a node serves with a role that may write rows and nothing else")
     func leastRights() throws {
         let peer = try PostgresPeer.shared()

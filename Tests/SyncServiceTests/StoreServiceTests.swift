@@ -282,6 +282,23 @@ import Wire
         #expect(works.wait(seconds: 20))
     }
 
+    @Test("a reader that failed tries again though nobody asks")
+    func readsAgain() throws {
+        let bench = try Bench()
+        defer { bench.stop() }
+        bench.gates.readerFails.value = true
+        bench.ask { _ = $0.read(Self.digest("anna")) }
+        guard case .failed(.unavailable)? = bench.answers(1).first?.result else {
+            Issue.record("read from a store that fails")
+            return
+        }
+        let before = bench.service.health.counts.queries
+        bench.gates.readTried.isArmed.value = true
+        #expect(bench.gates.readTried.reached.wait(seconds: 20))
+        bench.gates.readTried.opened.arrive()
+        #expect(bench.service.health.counts.queries == before)
+    }
+
     @Test("a node whose clock is not the store's says so with its beats")
     func clockOff() throws {
         let off = Latch()

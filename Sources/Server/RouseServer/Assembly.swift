@@ -348,6 +348,9 @@ extension Server {
         metrics.reading("rouse_store_writable", "1 while the last write worked.") {
             health.isWritable ? 1 : 0
         }
+        metrics.reading("rouse_store_readable", "0 while reading has failed for 5 s.") {
+            health.readingFailure == nil ? 1 : 0
+        }
         metrics.reading("rouse_store_waiting_requests", "Requests waiting for the writer.") {
             [weak store] in Double(store?.waitingRequests ?? 0)
         }
