@@ -330,6 +330,27 @@ struct NodesTests {
         #expect(try !server.shown("/readyz").contains("cannot"))
     }
 
+    @Test("a node whose hints cannot get through says so, and that they can again")
+    func hintsLost() throws {
+        let settings = try settings("nodes_hints")
+        let server = try RealServer(settings: settings)
+        let other = try RealServer(settings: settings, besides: server)
+        #expect(!server.log.contains("node.hints_lost"))
+        // Until each connection has been ended once.
+        for _ in 0..<300
+        where ![server, other].allSatisfy({ $0.log.contains("node.hints_lost") }) {
+            let done = try PostgresPeer.shared().psql(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE "
+                    + "application_name = 'rouse hints' AND query LIKE '%nodes_hints%'")
+            #expect(done == "", "\(done)")
+        }
+        #expect(server.comesToLog("node.hints_back"))
+        #expect(other.comesToLog("node.hints_back"))
+        let metrics = String(decoding: try server.metrics(), as: UTF8.self)
+        #expect(metrics.contains("rouse_node_hints_connection_losses_total"))
+        #expect(!metrics.contains("rouse_node_hints_connection_losses_total 0"))
+    }
+
     @Test("a node serves with a role that may write rows and nothing else")
     func leastRights() throws {
         let peer = try PostgresPeer.shared()

@@ -12,6 +12,7 @@ final class PostgresRelay: Sendable {
         var isMute = false
         var isHeld = false
         var cuts = 0
+        var connections = 0
     }
 
     private let folder: String
@@ -20,10 +21,15 @@ final class PostgresRelay: Sendable {
     private let state = Mutex(State())
 
     /// As libpq takes it.
-    var address: String { "host=\(folder) user=rouse dbname=postgres" }
+    var address: String { address(of: "rouse") }
+
+    func address(of role: String) -> String { "host=\(folder) user=\(role) dbname=postgres" }
 
     /// The number of connections that were cut.
     var cuts: Int { state.withLock { $0.cuts } }
+
+    /// The number of connections that were made.
+    var connections: Int { state.withLock { $0.connections } }
 
     init(to peer: PostgresPeer) throws {
         folder =
@@ -72,6 +78,7 @@ final class PostgresRelay: Sendable {
         while true {
             let client = Glibc.accept(listener, nil, nil)
             guard client >= 0 else { return }
+            state.withLock { $0.connections += 1 }
             Thread.detachNewThread { [self] in
                 relay(client)
                 close(client)

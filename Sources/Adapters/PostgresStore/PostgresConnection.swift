@@ -101,6 +101,25 @@ final class PostgresConnection {
         }
     }
 
+    // MARK: Notifications
+
+    /// Readable when the server has said something.
+    var descriptor: Int32 { handle.map { PQsocket($0) } ?? -1 }
+
+    /// What other sessions have told by NOTIFY since the last call. Nothing is waited for. What was
+    /// told over this connection comes back as well, and is left out.
+    func notifications() throws(StoreError) -> [String] {
+        probe()
+        let handle = try usable()
+        let own = PQbackendPID(handle)
+        var texts: [String] = []
+        while let note = PQnotifies(handle) {
+            if note.pointee.be_pid != own { texts.append(String(cString: note.pointee.extra)) }
+            PQfreemem(note)
+        }
+        return texts
+    }
+
     // MARK: Sending
 
     /// Queues a statement whose rows nobody needs; what is wrong with it shows when something is

@@ -5,6 +5,7 @@ import Feed
 import FoundationEssentials
 import Glibc
 import Model
+import PostgresStore
 public import StoreService
 import SyncServer
 import SyncService
@@ -317,6 +318,13 @@ extension Server {
         }
     }
 
+    static func report(_ news: PostgresHints.News, to log: Log) {
+        switch news {
+        case .lost(let error): log.warning("node.hints_lost", [LogField("error", "\(error)")])
+        case .back: log.info("node.hints_back")
+        }
+    }
+
     static func register(_ metrics: Metrics, store: StoreService) {
         let health = store.health
         metrics.reading("rouse_store_commits_total", "Transactions committed.", isCounter: true) {
@@ -384,6 +392,10 @@ extension Server {
             "Hints of other nodes that were dropped: this version does not know them.",
             isCounter: true
         ) { [weak hints] in Double(hints?.drops.unread ?? 0) }
+        metrics.reading(
+            "rouse_node_hints_connection_losses_total",
+            "How often the connection that carries hints was lost.", isCounter: true
+        ) { [weak hints] in Double(hints?.losses ?? 0) }
     }
 
     private static func registerEffort(_ metrics: Metrics, _ health: StoreHealth) {

@@ -83,13 +83,16 @@ final class NodeHints: Sendable {
 
     /// From any thread.
     var drops: DroppedHints { lock.withLock { dropped } }
+    /// How often the connection that carries them was lost.
+    var losses: UInt64 { way?.losses ?? 0 }
 
     /// - Parameters:
     ///   - told: Called with what another node tells, on the hints' thread.
-    ///   - lost: Called there when something that others told may not have come.
+    ///   - onNews: Called there when the connection is lost, and when it is back: then something
+    ///     that others told may not have come.
     init(
         _ place: StorePlace, boot: BootID, told: @escaping @Sendable (NodeTold) -> Void,
-        lost: @escaping @Sendable () -> Void
+        onNews: @escaping @Sendable (PostgresHints.News) -> Void
     ) {
         from = "\(boot)"
         gate = TokenBucket(WaitingSignals.rate, now: Self.now)
@@ -108,9 +111,9 @@ final class NodeHints: Sendable {
                 self?.noteUnread(text.unread + heard.unread)
                 told(heard)
             },
-            lost: { [weak self] in
-                self?.announce()
-                lost()
+            onNews: { [weak self] news in
+                if news == .back { self?.announce() }
+                onNews(news)
             })
     }
 

@@ -5,6 +5,7 @@ import Failpoints
 import Feed
 import FoundationEssentials
 public import Model
+import PostgresStore
 import PushGateway
 import StoreService
 import SyncServer
@@ -101,7 +102,9 @@ public final class Server: Sendable {
                 withdrawals.add(told.effects.detached)
                 if told.effects.ringsPushes { pushes.ring() }
                 if told.effects.hasDeliveries { deliveries.ring() }
-            } lost: {
+            } onNews: { news in
+                Self.report(news, to: log)
+                guard news == .back else { return }
                 doorbell.lostHints()
                 pushes.ring()
                 deliveries.ring()
