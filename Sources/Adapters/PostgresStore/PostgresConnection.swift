@@ -30,6 +30,9 @@ final class PostgresConnection {
     /// Nothing can be sent or awaited any more.
     private(set) var isLost = false
 
+    /// The last turn of a `PostgresWitness` that was seen over it.
+    var witnessedTurn: UInt64?
+
     /// The prepared statements that the server has not confirmed yet.
     private var unconfirmed: [String] = []
     private var lastName = 0

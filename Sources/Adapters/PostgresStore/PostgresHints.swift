@@ -111,6 +111,7 @@ public final class PostgresHints: Sendable {
     private func connect() throws(StoreError) -> PostgresConnection {
         let connection = try session.connect("hints")
         do throws(StoreError) {
+            try session.options.witness.verify(connection)
             // A text that is lost costs time and nothing else: none is worth a write to the disk.
             try connection.run("SET synchronous_commit = off")
             try connection.run("LISTEN \"\(channel)\"")
@@ -139,6 +140,7 @@ public final class PostgresHints: Sendable {
                 // It answers within the session's silence, or is given up.
                 if texts.isEmpty { try connection.run("LISTEN \"\(channel)\"") }
                 try connection.synchronize()
+                try session.options.witness.verify(connection)
                 heardAt = PostgresSession.monotonicClock()
             }
             for text in try connection.notifications() { received(text) }

@@ -68,9 +68,11 @@ extension Server {
 
     /// Opens the store, and logs what that has made of it. That it is a new one is worth a look: a
     /// volume that was not mounted leaves an empty folder.
-    static func opened(_ place: StorePlace, _ log: Log) throws(StoreError) -> any Store {
+    static func opened(
+        _ place: StorePlace, _ witness: PostgresWitness, _ log: Log
+    ) throws(StoreError) -> any Store {
         let upgrades = StoreUpgrades()
-        let store = try place.open(upgrades: upgrades)
+        let store = try place.open(witness: witness, upgrades: upgrades)
         switch upgrades.met {
         case nil: break
         case .create: log.warning("store.created", [LogField("store", place.name)])

@@ -91,14 +91,17 @@ final class NodeHints: Sendable {
     ///   - onNews: Called there when the connection is lost, and when it is back: then something
     ///     that others told may not have come.
     init(
-        _ place: StorePlace, boot: BootID, told: @escaping @Sendable (NodeTold) -> Void,
+        _ place: StorePlace, _ witness: PostgresWitness, boot: BootID,
+        told: @escaping @Sendable (NodeTold) -> Void,
         onNews: @escaping @Sendable (PostgresHints.News) -> Void
     ) {
         from = "\(boot)"
         gate = TokenBucket(WaitingSignals.rate, now: Self.now)
         let own = from
+        var options = place.postgresOptions
+        options.witness = witness
         way = PostgresHints(
-            place.postgresOptions, next: { [weak self] in self?.next() ?? [] },
+            options, next: { [weak self] in self?.next() ?? [] },
             received: { [weak self] text in
                 guard let text = try? JSONDecoder().decode(NodeText.self, from: Data(text.utf8))
                 else {

@@ -93,9 +93,10 @@ public final class Server: Sendable {
         self.isDraining = isDraining
         let desk = NodeDesk(isDraining: isDraining, log: log)
         self.desk = desk
+        let witness = PostgresWitness()
         let hints =
             place.isShared
-            ? NodeHints(place, boot: boot) { told in
+            ? NodeHints(place, witness, boot: boot) { told in
                 doorbell.committed(told.effects)
                 if told.haveAudiencesChanged { doorbell.audiencesChanged() }
                 for signal in told.signals { doorbell.signalled(signal) }
@@ -118,8 +119,8 @@ public final class Server: Sendable {
                 isDraining.has(.end)
             }, boot: boot,
             epochHalf: Self.drawnHalf(), node: node, zones: SystemZones(),
-            open: { try Self.opened(place, log) },
-            openLane: place.openLane,
+            open: { try Self.opened(place, witness, log) },
+            openLane: place.openLane(beside: witness),
             onCommit: { effects in
                 doorbell.committed(effects)
                 hints?.committed(effects)
