@@ -27,12 +27,21 @@ import Testing
         #expect(line(Self.ready, connections, of: limit) == "ready up \(percent)%\n")
     }
 
-    @Test("a node that leaves drains, one whose store cannot be written is down")
+    @Test("a node that leaves drains, one whose store cannot be written or read is down")
     func states() {
         let full = StoreError.full("test")
         #expect(line(Readiness(leaving: ["draining"], failure: nil)) == "drain\n")
         #expect(line(Readiness(leaving: [], failure: full)) == "down\n")
         #expect(line(Readiness(leaving: [], failure: .unavailable("test"))) == "down\n")
+        let unread = Readiness(leaving: [], failure: nil, readingFailure: .unavailable("test"))
+        #expect(line(unread) == "down\n")
+        #expect(unread.reasons == ["the store cannot be read"])
+        let neither = Readiness(
+            leaving: ["draining"], failure: full, readingFailure: .unavailable("test"))
+        #expect(
+            neither.reasons == [
+                "draining", "the store has no space left", "the store cannot be read",
+            ])
         // It goes anyway, and its devices with it.
         #expect(line(Readiness(leaving: ["draining"], failure: full)) == "drain\n")
     }

@@ -289,4 +289,30 @@ struct AccessTests {
             .endSession(EndSession(session: last.session, applied: 4, expectedWithin: 0)))
         #expect(try failures("anna") == 0)
     }
+
+    @Test("SYN-31: a page that the store kept from being sent was not sent")
+    func pageUnsent() throws {
+        try world.login("anna", phone)
+        let id = try world.converse(["anna"])
+        try world.publish("x", to: id)
+        func end(_ session: SessionKey) throws {
+            _ = try world.ask(
+                .endSession(
+                    EndSession(
+                        session: session, applied: 0, expectedWithin: 0, isPageUnsent: true)))
+        }
+        #expect(try connect(at: 0, 1).sync.deliveryFailures == 1)
+        for number in 2...9 as ClosedRange<UInt8> {
+            let opened = try connect(at: 0, number)
+            #expect(opened.sync.deliveryFailures == 2)
+            try end(opened.session)
+            #expect(try failures("anna") == 1)
+        }
+        // None is less than none.
+        let reset = try connect(at: 1, 10)
+        try end(reset.session)
+        let nothing = try connect(at: 3, 11)
+        try end(nothing.session)
+        #expect(try failures("anna") == 0)
+    }
 }

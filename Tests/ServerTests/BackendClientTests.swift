@@ -133,13 +133,21 @@ import Testing
 
 extension RealServer {
     /// What the backend API answers to a GET.
-    func shown(_ path: String) throws -> String {
+    func shown(_ path: String) throws -> String { try asked(path, []) }
+
+    /// What it answers to a POST of this JSON.
+    func posted(_ path: String, _ body: String) throws -> String {
+        try asked(path, ["-H", "Content-Type: application/json", "-d", body])
+    }
+
+    private func asked(_ path: String, _ more: [String]) throws -> String {
         let curl = Process()
         curl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        curl.arguments = [
-            "curl", "-sS", "-H", "Authorization: Bearer \(apiKey)",
-            "http://127.0.0.1:\(apiPort)\(path)",
-        ]
+        curl.arguments =
+            [
+                "curl", "-sS", "-H", "Authorization: Bearer \(apiKey)",
+                "http://127.0.0.1:\(apiPort)\(path)",
+            ] + more
         let pipe = Pipe()
         curl.standardOutput = pipe
         try curl.run()

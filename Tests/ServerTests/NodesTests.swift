@@ -339,6 +339,74 @@ struct NodesTests {
         #expect(nowhere.status == 78 && nowhere.errors.contains("store.postgres"))
     }
 
+    @Test("a lane whose mark somebody has cleared away goes on with its next request")
+    func markCleared() throws {
+        let settings = try settings("nodes_mark")
+        let server = try RealServer(settings: settings + ["store.lanes=2"])
+        for number in 1...6 {
+            // As a node of an earlier version does for lanes that were idle for a day. The first
+            // writer, which is never idle, has by far the most transactions.
+            let done = try PostgresPeer.shared().psql(
+                "DELETE FROM nodes_mark.commit_mark WHERE number < "
+                    + "(SELECT max(number) FROM nodes_mark.commit_mark)")
+            #expect(done == "", "\(done)")
+            let made = try server.posted(
+                "/v1/conversations", #"{"participants": ["anna", "ben-\#(number)"]}"#)
+            #expect(made.contains(#""id""#), "\(made)")
+        }
+        #expect(try !server.shown("/readyz").contains("cannot"))
+    }
+
+    @Test("a node whose reader cannot connect is not ready, says why, and is ready again with it")
+    func unreadable() throws {
+        let peer = try PostgresPeer.shared()
+        let role = "nodes_unreadable"
+        for statement in [
+            "CREATE ROLE \(role) LOGIN", "GRANT CREATE ON DATABASE postgres TO \(role)",
+        ] { #expect(try peer.psql(statement) == "") }
+        let address = peer.address.replacingOccurrences(of: "user=rouse", with: "user=\(role)")
+        let server = try RealServer(
+            settings: ["store.postgres=\(address)", "store.schema=\(role)"])
+        #expect(try !server.shown("/readyz").contains("cannot"))
+        for statement in [
+            "ALTER ROLE \(role) CONNECTION LIMIT 1",
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                + "WHERE usename = '\(role)' AND application_name = 'rouse reader'",
+        ] { #expect(try peer.psql(statement) == "") }
+        // Somebody asks once; that it goes on failing the node finds out by itself.
+        _ = try server.shown("/v1/conversations/00000000-0000-0000-0000-000000000001")
+        #expect(server.comesToLog("store.failed"))
+        #expect(server.log.contains("reading: "), "\(server.log)")
+        #expect(try server.shown("/readyz").contains("the store cannot be read"))
+        #expect(
+            try String(decoding: server.metrics(), as: UTF8.self)
+                .contains("rouse_store_readable 0"))
+        #expect(try peer.psql("ALTER ROLE \(role) CONNECTION LIMIT -1") == "")
+        #expect(server.comesToLog("store.works"))
+        #expect(try !server.shown("/readyz").contains("cannot"))
+    }
+
+    @Test("a node whose hints cannot get through says so, and that they can again")
+    func hintsLost() throws {
+        let settings = try settings("nodes_hints")
+        let server = try RealServer(settings: settings)
+        let other = try RealServer(settings: settings, besides: server)
+        #expect(!server.log.contains("node.hints_lost"))
+        // Until each connection has been ended once.
+        for _ in 0..<300
+        where ![server, other].allSatisfy({ $0.log.contains("node.hints_lost") }) {
+            let done = try PostgresPeer.shared().psql(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE "
+                    + "application_name = 'rouse hints' AND query LIKE '%nodes_hints%'")
+            #expect(done == "", "\(done)")
+        }
+        #expect(server.comesToLog("node.hints_back"))
+        #expect(other.comesToLog("node.hints_back"))
+        let metrics = String(decoding: try server.metrics(), as: UTF8.self)
+        #expect(metrics.contains("rouse_node_hints_connection_losses_total"))
+        #expect(!metrics.contains("rouse_node_hints_connection_losses_total 0"))
+    }
+
     @Test("a node serves with a role that may write rows and nothing else")
     func leastRights() throws {
         let peer = try PostgresPeer.shared()

@@ -7,10 +7,12 @@ import Synchronization
 /// its way back, or brings no answers.
 final class PostgresRelay: Sendable {
     private struct State {
-        var isSwallowing = false
+        /// The next answer to COMMIT does not arrive, and this is done before the cut.
+        var swallows: (@Sendable () -> Void)?
         var isMute = false
         var isHeld = false
         var cuts = 0
+        var connections = 0
     }
 
     private let folder: String
@@ -19,10 +21,15 @@ final class PostgresRelay: Sendable {
     private let state = Mutex(State())
 
     /// As libpq takes it.
-    var address: String { "host=\(folder) user=rouse dbname=postgres" }
+    var address: String { address(of: "rouse") }
+
+    func address(of role: String) -> String { "host=\(folder) user=\(role) dbname=postgres" }
 
     /// The number of connections that were cut.
     var cuts: Int { state.withLock { $0.cuts } }
+
+    /// The number of connections that were made.
+    var connections: Int { state.withLock { $0.connections } }
 
     init(to peer: PostgresPeer) throws {
         folder =
@@ -62,12 +69,16 @@ final class PostgresRelay: Sendable {
         set { state.withLock { $0.isMute = newValue } }
     }
 
-    func swallowsNextAnswer() { state.withLock { $0.isSwallowing = true } }
+    /// - Parameter before: is done when the server has answered, before the connection is cut.
+    func swallowsNextAnswer(before: @escaping @Sendable () -> Void = {}) {
+        state.withLock { $0.swallows = before }
+    }
 
     private func accept() {
         while true {
             let client = Glibc.accept(listener, nil, nil)
             guard client >= 0 else { return }
+            state.withLock { $0.connections += 1 }
             Thread.detachNewThread { [self] in
                 relay(client)
                 close(client)
@@ -105,13 +116,16 @@ final class PostgresRelay: Sendable {
     }
 
     private func isSwallowed(_ bytes: ArraySlice<UInt8>) -> Bool {
-        state.withLock { state in
+        let before = state.withLock { state -> (@Sendable () -> Void)? in
             let commit = Data("COMMIT\0".utf8)
-            guard state.isSwallowing, Data(bytes).range(of: commit) != nil else { return false }
-            state.isSwallowing = false
+            guard let before = state.swallows, Data(bytes).range(of: commit) != nil
+            else { return nil }
+            state.swallows = nil
             state.cuts += 1
-            return true
+            return before
         }
+        before?()
+        return before != nil
     }
 
     private static func socketAddress(_ path: String) -> sockaddr_un {

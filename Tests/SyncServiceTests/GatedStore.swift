@@ -11,6 +11,9 @@ final class GatedStore: Store {
         let move = Gate()
         /// While set, reads of the writer's own fail.
         let failing = Flag()
+        /// While set, the reader's fail, and where it waits before it tries.
+        let readerFails = Flag()
+        let readTried = Gate()
         /// While set, checkpoints do.
         let checkpointFails = Flag()
         /// Checkpoints that were asked for.
@@ -60,7 +63,7 @@ final class GatedStore: Store {
     }
 
     func reader() throws(StoreError) -> any StoreReader {
-        GatedReader(inner: try inner.reader(), gate: gates.read)
+        GatedReader(inner: try inner.reader(), gates: gates)
     }
 
     var effort: StoreEffort { inner.effort }
@@ -111,16 +114,18 @@ private final class GatedMove: JournalMove {
 /// Waits inside its first snapshot.
 private final class GatedReader: StoreReader {
     private let inner: any StoreReader
-    private let gate: GatedStore.Gate
+    private let gates: GatedStore.Gates
 
-    init(inner: any StoreReader, gate: GatedStore.Gate) {
+    init(inner: any StoreReader, gates: GatedStore.Gates) {
         self.inner = inner
-        self.gate = gate
+        self.gates = gates
     }
 
     func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+        gates.readTried.pass()
+        if gates.readerFails.value { throw .unavailable("no connection, as the test wants it") }
         try inner.read { snapshot throws(StoreError) in
-            gate.pass()
+            gates.read.pass()
             try body(snapshot)
         }
     }

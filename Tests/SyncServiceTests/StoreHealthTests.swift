@@ -81,6 +81,43 @@ import Testing
         #expect(health.hasNotFailed)
     }
 
+    @Test("a reader that fails for long, or does not come back, is told until it reads again")
+    func reading() throws {
+        let heard = Heard()
+        let clock = clock
+        let health = StoreHealth(clock: { clock.now }, onNews: { heard.add($0) })
+        func read(_ error: StoreError? = nil) {
+            try? health.reading { () throws(StoreError) in if let error { throw error } }
+        }
+        read(.unavailable("no connection"))
+        clock.pass(StoreHealth.patience - 1)
+        read(.unavailable("too many connections"))
+        #expect(health.readingFailure == nil)
+        clock.pass(1)
+        let failure = StoreError.unavailable("reading: too many connections")
+        #expect(health.readingFailure == failure)
+        #expect(health.isWritable, "a node that can be written tells nothing of its reader")
+        #expect(heard.news == [])
+        for _ in 1...3 { read(.unavailable("too many connections")) }
+        #expect(heard.news == [.failed(failure)])
+        // What another row or request has done says nothing of the reader.
+        health.record { $0.commits += 1 }
+        #expect(heard.news == [.failed(failure)])
+        read()
+        #expect(health.readingFailure == nil)
+        #expect(heard.news == [.failed(failure), .works])
+        try health.reading { () throws(StoreError) in
+            clock.pass(StoreHealth.patience)
+            #expect(health.readingFailure == .unavailable("reading: it has not ended for 5 s"))
+        }
+        #expect(health.readingFailure == nil)
+        // An answer, whatever it says.
+        read(.unavailable("no connection"))
+        read(.conflict("a statement took longer than it may"))
+        clock.pass(60_000)
+        #expect(health.readingFailure == nil)
+    }
+
     @Test("a writer whose engine fails waits for it no more")
     func fails() {
         let health = health()

@@ -282,6 +282,23 @@ import Wire
         #expect(works.wait(seconds: 20))
     }
 
+    @Test("a reader that failed tries again though nobody asks")
+    func readsAgain() throws {
+        let bench = try Bench()
+        defer { bench.stop() }
+        bench.gates.readerFails.value = true
+        bench.ask { _ = $0.read(Self.digest("anna")) }
+        guard case .failed(.unavailable)? = bench.answers(1).first?.result else {
+            Issue.record("read from a store that fails")
+            return
+        }
+        let before = bench.service.health.counts.queries
+        bench.gates.readTried.isArmed.value = true
+        #expect(bench.gates.readTried.reached.wait(seconds: 20))
+        bench.gates.readTried.opened.arrive()
+        #expect(bench.service.health.counts.queries == before)
+    }
+
     @Test("a node whose clock is not the store's says so with its beats")
     func clockOff() throws {
         let off = Latch()
@@ -303,6 +320,24 @@ import Wire
         defer { service.stop() }
         #expect(off.wait(seconds: 20))
         #expect(service.health.clockAhead >= 3_600_000)
+    }
+
+    @Test("a row that somebody else holds, which other duties wait for, costs no beat")
+    func beatsApart() throws {
+        let beaten = Latch(count: 3)
+        let node = NodeBeat(boot: BootID(high: 1, low: 1), name: "one")
+        var limits = StoreServiceLimits()
+        // As where each conflict was a wait for a lock.
+        limits.divisionTime = 0
+        let service = try StoreService.start(
+            limits: limits,
+            duties: [
+                StoreDuty(name: "alive", request: .keepAlive, interval: 20),
+                StoreDuty(name: "beat", request: .beat(node), interval: 20),
+            ], boot: node.boot, epochHalf: 1, node: node, open: { HeldStore() },
+            onCommit: { if $0.node != nil { beaten.arrive() } })
+        defer { service.stop() }
+        #expect(beaten.wait(seconds: 20))
     }
 
     @Test("a database that takes what a node writes by itself, and no change, does not work")
@@ -423,6 +458,30 @@ private final class SickStore: Store {
 
     func reader() throws(StoreError) -> any StoreReader { try inner.reader() }
     func now() -> Timestamp { inner.now() }
+    func checkpoint() throws(StoreError) { try inner.checkpoint() }
+    func close() { inner.close() }
+}
+
+/// A shared store in which somebody holds the row that says when it was alive.
+private final class HeldStore: Store {
+    private let inner = MemoryStore(tables: Schema.tables, lockRanks: Schema.lockRanks)
+
+    func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
+        try inner.write { transaction throws(StoreError) in
+            let key: [ColumnValue] = [.text(MetaRecord.aliveName)]
+            let before = try transaction.record(MetaRecord.self, key)
+            try body(transaction)
+            guard let before, try transaction.record(MetaRecord.self, key) != before else { return }
+            throw .conflict("somebody holds it")
+        }
+    }
+
+    func read(_ body: (any StoreSnapshot) throws(StoreError) -> Void) throws(StoreError) {
+        try inner.read(body)
+    }
+
+    func reader() throws(StoreError) -> any StoreReader { try inner.reader() }
+    func now() -> Timestamp { Timestamp(milliseconds: SystemClock.wallMilliseconds()) }
     func checkpoint() throws(StoreError) { try inner.checkpoint() }
     func close() { inner.close() }
 }

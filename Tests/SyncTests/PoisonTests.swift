@@ -45,6 +45,31 @@ import Wire
         #expect(sixth.receive(.ack(Ack(applied: 9))) == ["read above 9, 65536 bytes"])
     }
 
+    @Test("SYN-31: of a page that was counted and could not be read the store is told so")
+    func unsent() {
+        func ended(_ desk: Desk) -> EndSession? {
+            for case .store(_, .endSession(let end)) in desk.actions { return end }
+            return nil
+        }
+        var desk = Self.opened(failures: 1)
+        let tag = desk.tag
+        desk.run { $0.readFailed(tag, .unavailable("no connection"), now: $1) }
+        #expect(ended(desk)?.isPageUnsent == true)
+        // One that nobody has counted, and one that was sent.
+        var uncounted = Desk.open(live: false)
+        let sync = SyncFrame(
+            cursor: Cursor(epoch: Desk.epoch, seq: 10), applied: 10, mode: .advance)
+        uncounted.move(to: 11, .message)
+        uncounted.receive(.sync(sync), request: 2)
+        let read = uncounted.tag
+        uncounted.run { $0.readFailed(read, .unavailable("no connection"), now: $1) }
+        #expect(ended(uncounted)?.isPageUnsent == false)
+        var sent = Self.opened(failures: 1)
+        sent.give(Desk.page(0, [1, 5, 9]))
+        sent.run { $0.closed(now: $1) }
+        #expect(ended(sent)?.isPageUnsent == false)
+    }
+
     @Test("within a connection a SYNC from where a page was sent goes to the store, which counts")
     func counted() {
         var desk = Desk.open(live: false)

@@ -13,13 +13,22 @@ struct PostgresCommitMark {
         written_at timestamptz NOT NULL DEFAULT now()) WITH (fillfactor = 50)
         """
 
+    /// What a transaction fails with whose writer's row does not have the number before. By itself
+    /// that is no fault of the transaction's: the row may have been deleted while the writer was
+    /// idle, and is made anew for the next one.
+    static let isGone = StoreError.conflict("the row that tells of the writer's commits is gone")
+
     init() {
         var bytes = [UInt8](repeating: 0, count: 16)
         precondition(getentropy(&bytes, bytes.count) == 0, "no random bytes")
         writer = bytes
     }
 
-    /// Makes the row, and deletes those of writers that have said nothing for a day.
+    /// Makes the row, and deletes those of writers that have said nothing for a week.
+    ///
+    /// Only while it is known what came of the last transaction, or will never be asked. A
+    /// transaction that was given up and may still reach the server stays shut out: it looks for a
+    /// number below every one that is written here (`takeBack` never goes below its own).
     func make(on connection: PostgresConnection) throws(StoreError) {
         try connection.run(
             "INSERT INTO commit_mark (writer, number) VALUES ($1, $2) "
@@ -27,18 +36,19 @@ struct PostgresCommitMark {
             [.blob(writer), .integer(number)])
         try connection.run(
             "DELETE FROM commit_mark WHERE writer IN (SELECT writer FROM commit_mark "
-                + "WHERE written_at < now() - interval '1 day' FOR UPDATE SKIP LOCKED)")
+                + "WHERE written_at < now() - interval '7 days' FOR UPDATE SKIP LOCKED)")
         try connection.synchronize()
     }
 
     /// Queues what tells of the transaction that is about to be committed. Where the row does not
-    /// have the number before, the transaction fails with a division by zero.
+    /// have the number before, the transaction fails: there is no logarithm of zero, and no other
+    /// statement asks for one (`isGone`).
     mutating func write(on connection: PostgresConnection) throws(StoreError) {
         let next = number + 1
         try connection.run(
             "WITH changed AS (UPDATE commit_mark SET number = $2::bigint, written_at = now() "
                 + "WHERE writer = $1 AND number = $2::bigint - 1 RETURNING 1) "
-                + "SELECT 1 / count(*) FROM changed",
+                + "SELECT ln(count(*)) FROM changed",
             [.blob(writer), .integer(next)])
         number = next
     }

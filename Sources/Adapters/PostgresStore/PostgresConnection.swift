@@ -30,6 +30,9 @@ final class PostgresConnection {
     /// Nothing can be sent or awaited any more.
     private(set) var isLost = false
 
+    /// The last turn of a `PostgresWitness` that was seen over it.
+    var witnessedTurn: UInt64?
+
     /// The prepared statements that the server has not confirmed yet.
     private var unconfirmed: [String] = []
     private var lastName = 0
@@ -99,6 +102,25 @@ final class PostgresConnection {
         while !isLost, poll(&descriptor, 1, 0) > 0 {
             if PQconsumeInput(handle) == 0 || PQstatus(handle) != CONNECTION_OK { close() }
         }
+    }
+
+    // MARK: Notifications
+
+    /// Readable when the server has said something.
+    var descriptor: Int32 { handle.map { PQsocket($0) } ?? -1 }
+
+    /// What other sessions have told by NOTIFY since the last call. Nothing is waited for. What was
+    /// told over this connection comes back as well, and is left out.
+    func notifications() throws(StoreError) -> [String] {
+        probe()
+        let handle = try usable()
+        let own = PQbackendPID(handle)
+        var texts: [String] = []
+        while let note = PQnotifies(handle) {
+            if note.pointee.be_pid != own { texts.append(String(cString: note.pointee.extra)) }
+            PQfreemem(note)
+        }
+        return texts
     }
 
     // MARK: Sending

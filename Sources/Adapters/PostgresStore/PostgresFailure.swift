@@ -14,6 +14,8 @@ struct PostgresFailure {
             .conflict("a row is there already: \(what)")
         case "22012":
             .conflict("a row to be changed is not there: \(what)")
+        case "2201E":
+            PostgresCommitMark.isGone
         case "57014":
             .conflict("a statement took longer than it may: \(what)")
         case "53100":

@@ -1,11 +1,18 @@
-import CPostgres
 import Glibc
-import Model
+public import Model
 import Synchronization
 
 /// Short texts that reach every process on the same schema soon, or are lost: NOTIFY and LISTEN on
 /// a connection of their own, on a thread of its own.
 public final class PostgresHints: Sendable {
+    /// What becomes of the connection.
+    public enum News: Equatable, Sendable {
+        /// It cannot be made, or is lost: told once, until it is back.
+        case lost(StoreError)
+        /// Texts may have been lost meanwhile.
+        case back
+    }
+
     private struct State {
         var isStopped = false
         /// How often the connection was lost, and with it perhaps a text.
@@ -18,13 +25,17 @@ public final class PostgresHints: Sendable {
     /// Milliseconds to the next attempt to connect, at most.
     private static let retryMax: UInt32 = 2_000
 
-    private let options: PostgresOptions
+    /// Milliseconds after its last word in which the server is asked for one: a connection that
+    /// stands and says nothing looks like one on which nobody tells anything.
+    private var askInterval: UInt64 { session.options.silence.map { UInt64($0) } ?? 5_000 }
+
+    private let session: PostgresSession
     private let state = Mutex(State())
     /// A pipe, written to when there is something to send.
     private let bell: (read: Int32, write: Int32)
     private let next: @Sendable () -> [String]
     private let received: @Sendable (String) -> Void
-    private let lost: @Sendable () -> Void
+    private let onNews: @Sendable (News) -> Void
 
     /// How often hints may have been lost, because the connection was.
     public var losses: UInt64 { state.withLock { $0.losses } }
@@ -32,15 +43,15 @@ public final class PostgresHints: Sendable {
     /// - Parameters:
     ///   - next: The texts to send now, called on the thread after `ring`.
     ///   - received: Called on the thread with each text of others.
-    ///   - lost: Called there when the connection is back after texts may have been lost.
+    ///   - onNews: Called there when the connection is lost or back.
     public init(
         _ options: PostgresOptions, next: @escaping @Sendable () -> [String],
-        received: @escaping @Sendable (String) -> Void, lost: @escaping @Sendable () -> Void
+        received: @escaping @Sendable (String) -> Void, onNews: @escaping @Sendable (News) -> Void
     ) {
-        self.options = options
+        session = PostgresSession(options: options)
         self.next = next
         self.received = received
-        self.lost = lost
+        self.onNews = onNews
         var ends: [Int32] = [-1, -1]
         precondition(pipe(&ends) == 0, "no descriptors for a bell: \(errno)")
         for end in ends {
@@ -58,19 +69,26 @@ public final class PostgresHints: Sendable {
     /// The thread's work; returns after `stop`.
     public func run() {
         var pause: UInt32 = 50
-        while !state.withLock({ $0.isStopped }) {
-            guard let connection = connect() else {
+        var isLost = false
+        while !isStopped {
+            do throws(StoreError) {
+                let connection = try connect()
+                defer { connection.close() }
+                if isLost { onNews(.back) }
+                (isLost, pause) = (false, 50)
+                do throws(StoreError) {
+                    try serve(connection)
+                } catch {
+                    state.withLock { $0.losses += 1 }
+                    throw error
+                }
+            } catch {
+                if !isLost { onNews(.lost(error)) }
+                isLost = true
                 // Nodes that lost the same server do not come back in the same moment.
-                _ = wait(nil, UInt32.random(in: (pause / 2)...pause))
+                rest(UInt64(UInt32.random(in: (pause / 2)...pause)))
                 pause = min(2 * pause, Self.retryMax)
-                continue
             }
-            if losses > 0 || pause > 50 { lost() }
-            pause = 50
-            serve(connection)
-            _ = wait(nil, pause)
-            PQfinish(connection)
-            state.withLock { $0.losses += 1 }
         }
     }
 
@@ -79,6 +97,8 @@ public final class PostgresHints: Sendable {
         ring()
     }
 
+    private var isStopped: Bool { state.withLock { $0.isStopped } }
+
     /// Has `next` called soon. From any thread.
     public func ring() {
         // A pipe that is full has been rung.
@@ -86,89 +106,66 @@ public final class PostgresHints: Sendable {
         _ = write(bell.write, &one, 1)
     }
 
-    private var channel: String { "rouse_\(options.schema)" }
+    private var channel: String { "rouse_\(session.options.schema)" }
 
-    private func connect() -> OpaquePointer? {
-        guard rouse_pg_load() == nil else { return nil }
-        let keywords = [
-            "dbname", "connect_timeout", "application_name", "keepalives_idle",
-            "keepalives_interval", "keepalives_count", "tcp_user_timeout",
-            "target_session_attrs",
-        ]
-        let values = [
-            options.address, "\(options.connectTimeout)", "rouse hints", "10", "5", "3",
-            "\(options.silence ?? 0)", "read-write",
-        ]
-        let connection = PostgresConnection.withStrings(keywords) { keywords in
-            PostgresConnection.withStrings(values) { PQconnectdbParams(keywords, $0, 1) }
-        }
-        guard let connection else { return nil }
-        rouse_pg_ignore_notices(connection)
-        let isListening =
-            PQstatus(connection) == CONNECTION_OK
+    private func connect() throws(StoreError) -> PostgresConnection {
+        let connection = try session.connect("hints")
+        do throws(StoreError) {
+            try session.options.witness.verify(connection)
             // A text that is lost costs time and nothing else: none is worth a write to the disk.
-            && carryOut("SET synchronous_commit = off", [], on: connection)
-            && carryOut("LISTEN \"\(channel)\"", [], on: connection)
-        if isListening { return connection }
-        PQfinish(connection)
-        return nil
-    }
-
-    private func carryOut(_ sql: String, _ values: [String], on connection: OpaquePointer) -> Bool {
-        let result = PostgresConnection.withStrings(values) { values in
-            PQexecParams(connection, sql, Int32(Self.count(values)), nil, values, nil, nil, 0)
+            try connection.run("SET synchronous_commit = off")
+            try connection.run("LISTEN \"\(channel)\"")
+            try connection.synchronize()
+        } catch {
+            connection.close()
+            throw error
         }
-        defer { PQclear(result) }
-        let status = PQresultStatus(result)
-        return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK
+        return connection
     }
 
-    private static func count(_ values: UnsafePointer<UnsafePointer<CChar>?>) -> Int {
-        var count = 0
-        while values[count] != nil { count += 1 }
-        return count
-    }
-
-    /// Until the connection is lost, or `stop`.
-    private func serve(_ connection: OpaquePointer) {
-        var isFirst = true
-        let own = PQbackendPID(connection)
-        while !state.withLock({ $0.isStopped }) {
-            // What waited for the connection goes at once.
-            guard wait(connection, isFirst ? 0 : nil) else { return }
-            isFirst = false
-            for text in next() {
-                let isSent = carryOut(
-                    "SELECT pg_notify($1, $2)", [channel, text], on: connection)
-                guard isSent else { return }
-            }
-            guard PQconsumeInput(connection) == 1 else { return }
-            while let note = PQnotifies(connection) {
-                // What was sent here comes back as well; it is not worth reading.
-                let isOwn = note.pointee.be_pid == own
-                let text = isOwn ? "" : String(cString: note.pointee.extra)
-                PQfreemem(note)
-                if !isOwn { received(text) }
-            }
-        }
-    }
-
-    /// Waits for the bell or the server.
+    /// Until `stop`.
     ///
-    /// - Returns: whether the connection is still there.
-    private func wait(_ connection: OpaquePointer?, _ milliseconds: UInt32?) -> Bool {
+    /// - Throws: The connection is lost.
+    private func serve(_ connection: PostgresConnection) throws(StoreError) {
+        // What waited for the connection goes at once.
+        var texts = next()
+        var heardAt = PostgresSession.monotonicClock()
+        while !isStopped {
+            let due = heardAt + askInterval
+            if !texts.isEmpty || PostgresSession.monotonicClock() >= due {
+                // The channel stands in what `pg_stat_activity` shows: whose hints they are.
+                for text in texts {
+                    try connection.run("SELECT pg_notify('\(channel)', $1)", [.text(text)])
+                }
+                // It answers within the session's silence, or is given up.
+                if texts.isEmpty { try connection.run("LISTEN \"\(channel)\"") }
+                try connection.synchronize()
+                try session.options.witness.verify(connection)
+                heardAt = PostgresSession.monotonicClock()
+            }
+            for text in try connection.notifications() { received(text) }
+            wait(for: connection, until: heardAt + askInterval)
+            texts = next()
+        }
+    }
+
+    /// Without a connection the bell is heard, and what it rings for waits.
+    private func rest(_ milliseconds: UInt64) {
+        let end = PostgresSession.monotonicClock() + milliseconds
+        while !isStopped, PostgresSession.monotonicClock() < end { wait(for: nil, until: end) }
+    }
+
+    /// Waits for the bell, the server or the time.
+    private func wait(for connection: PostgresConnection?, until end: UInt64) {
         var both = [
             pollfd(fd: bell.read, events: Int16(POLLIN), revents: 0),
-            pollfd(
-                fd: connection.map { PQsocket($0) } ?? -1, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: connection?.descriptor ?? -1, events: Int16(POLLIN), revents: 0),
         ]
-        guard poll(&both, 2, milliseconds.map { Int32($0) } ?? -1) >= 0 || errno == EINTR else {
-            return false
-        }
+        let now = PostgresSession.monotonicClock()
+        guard poll(&both, 2, end > now ? Int32(clamping: end - now) : 0) > 0 else { return }
         if both[0].revents != 0 {
             var rung = [UInt8](repeating: 0, count: 256)
             _ = read(bell.read, &rung, rung.count)
         }
-        return true
     }
 }

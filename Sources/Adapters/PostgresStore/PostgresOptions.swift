@@ -29,6 +29,12 @@ public struct PostgresOptions: Sendable {
     public var silence: Int? { statementTimeout > 0 ? statementTimeout + 1_000 : nil }
     /// Milliseconds to find out whether a transaction was committed whose answer was lost.
     public var resolveTimeout: UInt64 = 10_000
+    /// What the process has written, by which its connections know the database again; the same of
+    /// all stores and hints of one process.
+    public var witness = PostgresWitness()
+    /// Another store of the process writes down in `witness` what it has committed. Without one
+    /// this store does.
+    public var isLed = false
     /// This machine's clock: milliseconds since 1970. It only stands for itself between two looks
     /// at the server's.
     public var machineClock: @Sendable () -> Int64 = PostgresSession.wallClock

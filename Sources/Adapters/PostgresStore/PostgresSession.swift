@@ -39,6 +39,11 @@ struct PostgresSession {
         return connection
     }
 
+    /// A store that another leads does not know whether this is the same database.
+    func doubts(_ connection: PostgresConnection) -> Bool {
+        options.isLed && options.witness.doubts(connection)
+    }
+
     private var settings: [(String, String)] {
         [
             ("search_path", "\"\(options.schema)\""),

@@ -15,7 +15,7 @@ public final class PostgresStore: DistantStore {
     private var connection: PostgresConnection?
     private var mark = PostgresCommitMark()
     private var pause = ConnectPause()
-    /// The connection's server has the row that tells of commits.
+    /// The connection's server has the row that tells of commits, as far as is known.
     private var isMarked = true
     private var isClosed = false
     private var isBusy = false
@@ -60,7 +60,8 @@ public final class PostgresStore: DistantStore {
         do throws(StoreError) {
             try PostgresMigration(connection: first, tables: tables, schema: options.schema)
                 .check()
-            try mark.make(on: first)
+            if options.isLed { try options.witness.verify(first) }
+            try makeMark(on: first)
         } catch {
             first.close()
             throw error
@@ -96,6 +97,7 @@ public final class PostgresStore: DistantStore {
         } catch {
             if let reason = reason(for: error, over: connection) { throw reason }
         }
+        if !session.options.isLed { session.options.witness.note(mark) }
     }
 
     public func writeAhead(
@@ -131,10 +133,22 @@ public final class PostgresStore: DistantStore {
 
     /// The server has said what came of the commit that was on its way.
     private func tell(_ failure: StoreError?) {
-        if failure != nil { mark.takeBack() }
+        if let failure { takeBackMark(after: failure) }
         let ended = ahead
         ahead = nil
         ended?(failure)
+    }
+
+    private func makeMark(on connection: PostgresConnection) throws(StoreError) {
+        try mark.make(on: connection)
+        isMarked = true
+        if !session.options.isLed { session.options.witness.note(mark, isFresh: true) }
+    }
+
+    /// The server has said that the transaction failed which wrote its number last.
+    private func takeBackMark(after failure: StoreError) {
+        mark.takeBack()
+        if failure == PostgresCommitMark.isGone { isMarked = false }
     }
 
     /// The connection was lost. If a commit was on its way over it, another connection shows what
@@ -152,8 +166,7 @@ public final class PostgresStore: DistantStore {
         over connection: PostgresConnection
     ) throws(StoreError) {
         do throws(StoreError) {
-            if !isMarked { try mark.make(on: connection) }
-            isMarked = true
+            if !isMarked { try makeMark(on: connection) }
             try connection.run("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
             let transaction = PostgresTransaction(connection, tables, isWriting: true)
             defer { transaction.end() }
@@ -177,7 +190,7 @@ public final class PostgresStore: DistantStore {
     ) -> StoreError? {
         guard connection.isLost else {
             rollBack(connection)
-            mark.takeBack()
+            takeBackMark(after: error)
             return error
         }
         forget(connection)
@@ -194,18 +207,23 @@ public final class PostgresStore: DistantStore {
 
     /// Whether a transaction was committed whose answer was lost.
     ///
-    /// - Throws: `error`, if the server does not answer in time: then it is unknown.
+    /// - Throws: `error` and why that is not found out in time: then it is unknown.
     private func resolve(after error: StoreError) throws(StoreError) -> Bool {
         let end = PostgresSession.monotonicClock() + session.options.resolveTimeout
         var pause: UInt32 = 50_000
         while true {
+            var reason = error
             do throws(StoreError) {
                 let connection = try usable()
                 return try mark.isCommitted(on: connection)
             } catch {
-                if let connection, connection.isLost { forget(connection) }
+                reason = error
+                // What it has begun would refuse every further attempt.
+                if let connection { rollBack(connection) }
             }
-            guard PostgresSession.monotonicClock() < end else { throw error }
+            guard PostgresSession.monotonicClock() < end else {
+                throw .unavailable("\(error.words); and then: \(reason.words)")
+            }
             usleep(pause)
             pause = min(2 * pause, 1_000_000)
         }
@@ -239,7 +257,8 @@ public final class PostgresStore: DistantStore {
         connection?.probe()
         // A connection that is lost says nothing more of what was on its way, and a look at the
         // clock must not wait for it.
-        if !behindAnother || isClockOld || connection?.isLost ?? true { settle() }
+        let isDoubted = connection.map(session.doubts) ?? true
+        if !behindAnother || isClockOld || isDoubted || connection?.isLost ?? true { settle() }
         let connection = if ahead != nil, let connection { connection } else { try usable() }
         // Transactions are all that a lane ever does, and inside of one nobody can look.
         if isClockOld { lookAtClock(over: connection) }
@@ -250,16 +269,18 @@ public final class PostgresStore: DistantStore {
     private func usable() throws(StoreError) -> PostgresConnection {
         if isClosed { throw .unavailable("the store is closed") }
         connection?.probe()
-        if let connection, !connection.isLost { return connection }
-        if let connection { forget(connection) }
+        if let connection, !connection.isLost, !session.doubts(connection) { return connection }
+        if let connection, connection.isLost { forget(connection) }
         if let refusal = pause.refusal { throw refusal }
         do throws(StoreError) {
-            let fresh = try session.connect("writer")
+            let usable = if let connection { connection } else { try session.connect("writer") }
+            if connection == nil { isMarked = false }
+            connection = usable
+            if session.options.isLed { try session.options.witness.verify(usable) }
             pause = ConnectPause()
-            connection = fresh
-            isMarked = false
-            return fresh
+            return usable
         } catch {
+            if let connection, connection.isLost { forget(connection) }
             pause.note(error)
             throw error
         }
@@ -338,8 +359,7 @@ final class PostgresReader: StoreReader {
         precondition(!isBusy, "read inside a body of the same reader")
         if isClosed { throw .unavailable("the reader is closed") }
         connection?.probe()
-        if connection?.isLost ?? true { try reconnect() }
-        guard let connection else { throw .unavailable("no connection") }
+        let connection = try usable()
         isBusy = true
         defer { isBusy = false }
         do throws(StoreError) {
@@ -350,11 +370,17 @@ final class PostgresReader: StoreReader {
         }
     }
 
-    private func reconnect() throws(StoreError) {
+    private func usable() throws(StoreError) -> PostgresConnection {
+        let witness = session.options.witness
+        if let connection, !connection.isLost, !witness.doubts(connection) { return connection }
         if let refusal = pause.refusal { throw refusal }
         do throws(StoreError) {
-            connection = try session.connect("reader")
+            let known = connection.flatMap { $0.isLost ? nil : $0 }
+            let usable = if let known { known } else { try session.connect("reader") }
+            connection = usable
+            try witness.verify(usable)
             pause = ConnectPause()
+            return usable
         } catch {
             pause.note(error)
             throw error

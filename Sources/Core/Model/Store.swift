@@ -249,15 +249,24 @@ extension StoreError: CustomStringConvertible {
         }
     }
 
+    /// What happened, without which of them it is.
+    public var words: String {
+        switch self {
+        case .full(let words), .conflict(let words), .unavailable(let words),
+            .corrupt(let words):
+            words
+        }
+    }
+
     /// For people.
     public var description: String {
-        let (what, why) =
+        let what =
             switch self {
-            case .full(let why): ("the store cannot be written", why)
-            case .conflict(let why): ("the store is busy", why)
-            case .unavailable(let why): ("the store cannot be used", why)
-            case .corrupt(let why): ("the store holds what cannot be read", why)
+            case .full: "the store cannot be written"
+            case .conflict: "the store is busy"
+            case .unavailable: "the store cannot be used"
+            case .corrupt: "the store holds what cannot be read"
             }
-        return why.isEmpty ? what : "\(what): \(why)"
+        return words.isEmpty ? what : "\(what): \(words)"
     }
 }

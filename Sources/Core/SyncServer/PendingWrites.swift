@@ -127,6 +127,8 @@ struct PageInFlight: Equatable, Sendable {
         var reset: ResetReason?
         /// Before the first page.
         var resetAfter: Milliseconds = 0
+        /// The store has counted it as sent (SYN-31).
+        var isCounted = false
     }
 
     enum Purpose: Equatable, Sendable {
@@ -144,4 +146,8 @@ struct PageInFlight: Equatable, Sendable {
     var bytes: Int
     /// The session's head when it was asked for.
     var head: UInt64
+
+    var isCounted: Bool {
+        if case .answer(let answer) = purpose { answer.isCounted } else { false }
+    }
 }

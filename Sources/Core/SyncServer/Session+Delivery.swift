@@ -186,7 +186,6 @@ extension Session {
         _ tag: RequestTag, _ error: StoreError, now: Instant
     ) -> [SessionAction] {
         guard let page, page.tag == tag, phase == .open else { return [] }
-        self.page = nil
         // Whoever is not told would be behind for ever: the connection ends, and the row of the
         // session is the record.
         var actions: [SessionAction] = [.log(.storeFailed(error))]

@@ -208,7 +208,8 @@ extension Session {
         window.restart()
         let told = PageInFlight.Answer(
             request: request, results: answer.results + refused, floor: answer.mutationFloor,
-            reset: answer.reset, resetAfter: answer.resetAfter)
+            reset: answer.reset, resetAfter: answer.resetAfter,
+            isCounted: answer.deliveryFailures > 0)
         // SYN-26: who has to wait gets no page yet either.
         if answer.reset != nil, takesSnapshots || answer.resetAfter > 0 {
             return sendSnapshotReset(told, now: now, &actions)

@@ -441,6 +441,7 @@ public struct Session: Sendable {
         var closing = Closing()
         defer { phase = .ended(closing) }
         queue = []
+        let isPageUnsent = page?.isCounted ?? false
         page = nil
         history = []
         mutationsUnanswered = 0
@@ -453,7 +454,8 @@ public struct Session: Sendable {
             appState = nil
         } else {
             closing.end = EndSession(
-                session: key, applied: applied, expectedWithin: expectedWithin)
+                session: key, applied: applied, expectedWithin: expectedWithin,
+                isPageUnsent: isPageUnsent)
         }
     }
 

@@ -5,6 +5,7 @@ import Feed
 import FoundationEssentials
 import Glibc
 import Model
+import PostgresStore
 public import StoreService
 import SyncServer
 import SyncService
@@ -67,9 +68,11 @@ extension Server {
 
     /// Opens the store, and logs what that has made of it. That it is a new one is worth a look: a
     /// volume that was not mounted leaves an empty folder.
-    static func opened(_ place: StorePlace, _ log: Log) throws(StoreError) -> any Store {
+    static func opened(
+        _ place: StorePlace, _ witness: PostgresWitness, _ log: Log
+    ) throws(StoreError) -> any Store {
         let upgrades = StoreUpgrades()
-        let store = try place.open(upgrades: upgrades)
+        let store = try place.open(witness: witness, upgrades: upgrades)
         switch upgrades.met {
         case nil: break
         case .create: log.warning("store.created", [LogField("store", place.name)])
@@ -317,6 +320,13 @@ extension Server {
         }
     }
 
+    static func report(_ news: PostgresHints.News, to log: Log) {
+        switch news {
+        case .lost(let error): log.warning("node.hints_lost", [LogField("error", "\(error)")])
+        case .back: log.info("node.hints_back")
+        }
+    }
+
     static func register(_ metrics: Metrics, store: StoreService) {
         let health = store.health
         metrics.reading("rouse_store_commits_total", "Transactions committed.", isCounter: true) {
@@ -347,6 +357,9 @@ extension Server {
         ) { Double(health.counts.largestRequestRows) }
         metrics.reading("rouse_store_writable", "1 while the last write worked.") {
             health.isWritable ? 1 : 0
+        }
+        metrics.reading("rouse_store_readable", "0 while reading has failed for 5 s.") {
+            health.readingFailure == nil ? 1 : 0
         }
         metrics.reading("rouse_store_waiting_requests", "Requests waiting for the writer.") {
             [weak store] in Double(store?.waitingRequests ?? 0)
@@ -381,6 +394,10 @@ extension Server {
             "Hints of other nodes that were dropped: this version does not know them.",
             isCounter: true
         ) { [weak hints] in Double(hints?.drops.unread ?? 0) }
+        metrics.reading(
+            "rouse_node_hints_connection_losses_total",
+            "How often the connection that carries hints was lost.", isCounter: true
+        ) { [weak hints] in Double(hints?.losses ?? 0) }
     }
 
     private static func registerEffort(_ metrics: Metrics, _ health: StoreHealth) {

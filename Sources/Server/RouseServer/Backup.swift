@@ -198,13 +198,3 @@ public struct BackupError: Error, Equatable, Sendable, CustomStringConvertible {
         self.description = description
     }
 }
-
-extension StoreError {
-    var words: String {
-        switch self {
-        case .full(let words), .conflict(let words), .unavailable(let words),
-            .corrupt(let words):
-            words
-        }
-    }
-}

@@ -83,19 +83,25 @@ final class NodeHints: Sendable {
 
     /// From any thread.
     var drops: DroppedHints { lock.withLock { dropped } }
+    /// How often the connection that carries them was lost.
+    var losses: UInt64 { way?.losses ?? 0 }
 
     /// - Parameters:
     ///   - told: Called with what another node tells, on the hints' thread.
-    ///   - lost: Called there when something that others told may not have come.
+    ///   - onNews: Called there when the connection is lost, and when it is back: then something
+    ///     that others told may not have come.
     init(
-        _ place: StorePlace, boot: BootID, told: @escaping @Sendable (NodeTold) -> Void,
-        lost: @escaping @Sendable () -> Void
+        _ place: StorePlace, _ witness: PostgresWitness, boot: BootID,
+        told: @escaping @Sendable (NodeTold) -> Void,
+        onNews: @escaping @Sendable (PostgresHints.News) -> Void
     ) {
         from = "\(boot)"
         gate = TokenBucket(WaitingSignals.rate, now: Self.now)
         let own = from
+        var options = place.postgresOptions
+        options.witness = witness
         way = PostgresHints(
-            place.postgresOptions, next: { [weak self] in self?.next() ?? [] },
+            options, next: { [weak self] in self?.next() ?? [] },
             received: { [weak self] text in
                 guard let text = try? JSONDecoder().decode(NodeText.self, from: Data(text.utf8))
                 else {
@@ -108,9 +114,9 @@ final class NodeHints: Sendable {
                 self?.noteUnread(text.unread + heard.unread)
                 told(heard)
             },
-            lost: { [weak self] in
-                self?.announce()
-                lost()
+            onNews: { [weak self] news in
+                if news == .back { self?.announce() }
+                onNews(news)
             })
     }
 

@@ -5,6 +5,7 @@ import Failpoints
 import Feed
 import FoundationEssentials
 public import Model
+import PostgresStore
 import PushGateway
 import StoreService
 import SyncServer
@@ -92,16 +93,19 @@ public final class Server: Sendable {
         self.isDraining = isDraining
         let desk = NodeDesk(isDraining: isDraining, log: log)
         self.desk = desk
+        let witness = PostgresWitness()
         let hints =
             place.isShared
-            ? NodeHints(place, boot: boot) { told in
+            ? NodeHints(place, witness, boot: boot) { told in
                 doorbell.committed(told.effects)
                 if told.haveAudiencesChanged { doorbell.audiencesChanged() }
                 for signal in told.signals { doorbell.signalled(signal) }
                 withdrawals.add(told.effects.detached)
                 if told.effects.ringsPushes { pushes.ring() }
                 if told.effects.hasDeliveries { deliveries.ring() }
-            } lost: {
+            } onNews: { news in
+                Self.report(news, to: log)
+                guard news == .back else { return }
                 doorbell.lostHints()
                 pushes.ring()
                 deliveries.ring()
@@ -115,8 +119,8 @@ public final class Server: Sendable {
                 isDraining.has(.end)
             }, boot: boot,
             epochHalf: Self.drawnHalf(), node: node, zones: SystemZones(),
-            open: { try Self.opened(place, log) },
-            openLane: place.openLane,
+            open: { try Self.opened(place, witness, log) },
+            openLane: place.openLane(beside: witness),
             onCommit: { effects in
                 doorbell.committed(effects)
                 hints?.committed(effects)

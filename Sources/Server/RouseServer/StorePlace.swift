@@ -25,10 +25,10 @@ public enum StorePlace: Equatable, Sendable {
     }
 
     /// How another writer of the same server opens it; `nil`: it takes one.
-    var openLane: (@Sendable () throws -> any Store)? {
+    func openLane(beside witness: PostgresWitness) -> (@Sendable () throws -> any Store)? {
         guard isShared else { return nil }
         let place = asItIs
-        return { try place.open() }
+        return { try place.open(witness: witness, isLed: true) }
     }
 
     /// For people; without a password.
@@ -47,12 +47,16 @@ public enum StorePlace: Equatable, Sendable {
 
     /// - Parameters:
     ///   - isPatient: A transaction may take as long as it takes.
+    ///   - witness: By which all connections of the process know the database again.
+    ///   - isLed: Another store of the process leads.
     ///   - upgrades: What is done about an older schema.
     func open(
-        isPatient: Bool = false, upgrades: StoreUpgrades = StoreUpgrades()
+        isPatient: Bool = false, witness: PostgresWitness = PostgresWitness(),
+        isLed: Bool = false, upgrades: StoreUpgrades = StoreUpgrades()
     ) throws(StoreError) -> any Store {
         var options = PostgresOptions(address: "")
         if case .postgres = self { options = postgresOptions }
+        (options.witness, options.isLed) = (witness, isLed)
         if isPatient {
             (options.idleTransactionTimeout, options.statementTimeout) = (0, 0)
         }

@@ -2,7 +2,7 @@ import EventLoop
 public import Feed
 public import Model
 
-/// Whether the store takes writes, and what it did: read by `/readyz` and `/metrics`.
+/// Whether the store can be written and read, and what it did: read by `/readyz` and `/metrics`.
 public final class StoreHealth: Sendable {
     public struct Counts: Equatable, Sendable {
         public var commits: UInt64 = 0
@@ -49,6 +49,9 @@ public final class StoreHealth: Sendable {
     private nonisolated(unsafe) var lastFailure: StoreError?
     /// By writer, since when it waits for the engine.
     private nonisolated(unsafe) var waits: [Int: UInt64] = [:]
+    /// Since when the reader waits for the engine, or fails; `nil`: it does not.
+    private nonisolated(unsafe) var readingSince: UInt64?
+    private nonisolated(unsafe) var lastReadingFailure: StoreError?
     private nonisolated(unsafe) var refusedForSpaceAt: UInt64?
     private nonisolated(unsafe) var failedAt: UInt64?
     private nonisolated(unsafe) var news = StoreNews.Pace()
@@ -110,6 +113,47 @@ public final class StoreHealth: Sendable {
         return try body()
     }
 
+    /// Why the store cannot be read: what reading has failed with, or that a snapshot has not
+    /// ended, for long. A connection that is lost and made anew is no failure.
+    public var readingFailure: StoreError? { lock.withLock { readingFailure(now: clock()) } }
+
+    /// Under `lock`.
+    private func readingFailure(now: UInt64) -> StoreError? {
+        guard let since = readingSince, now >= since + Self.patience else { return nil }
+        let why = lastReadingFailure?.words ?? "it has not ended for \((now - since) / 1_000) s"
+        return .unavailable("reading: \(why)")
+    }
+
+    /// The reader's turn at the engine. One that fails takes further turns by itself, so that it is
+    /// known when reading works again though nobody asks.
+    func reading(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+        lock.withLock { readingSince = readingSince ?? clock() }
+        do throws(StoreError) {
+            try body()
+            noteReading(nil)
+        } catch {
+            // Any other error is an answer of the engine.
+            if case .unavailable = error { noteReading(error) } else { noteReading(nil) }
+            throw error
+        }
+    }
+
+    private func noteReading(_ failure: StoreError?) {
+        let fresh: StoreNews? = lock.withLock {
+            if failure == nil { readingSince = nil }
+            lastReadingFailure = failure
+            return freshNews()
+        }
+        if let fresh { onNews(fresh) }
+    }
+
+    /// What is to be told now. Under `lock`.
+    private func freshNews() -> StoreNews? {
+        guard lastFailure != nil || lastReadingFailure != nil || news.isFailing else { return nil }
+        let now = clock()
+        return news.next(lastFailure ?? readingFailure(now: now), now: now)
+    }
+
     /// Milliseconds by which this machine's clock was ahead of the store's when it was last looked
     /// at; negative: behind.
     public var clockAhead: Int64 { lock.withLock { ahead } }
@@ -155,8 +199,7 @@ public final class StoreHealth: Sendable {
             if case .full? = lastFailure, guarded[lane].refusedForSpace != refused {
                 refusedForSpaceAt = clock()
             }
-            guard lastFailure != nil || news.isFailing else { return nil }
-            return news.next(lastFailure, now: clock())
+            return freshNews()
         }
         if let fresh { onNews(fresh) }
     }
@@ -164,7 +207,7 @@ public final class StoreHealth: Sendable {
 
 /// What whoever looks after the server is to know of the store.
 public enum StoreNews: Equatable, Sendable {
-    /// Writing fails, or the journal cannot be moved.
+    /// Writing or reading fails, or the journal cannot be moved.
     case failed(StoreError)
     case works
     /// This machine's clock is so many milliseconds ahead of the store's; negative: behind.

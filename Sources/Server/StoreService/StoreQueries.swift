@@ -23,6 +23,11 @@ final class StoreQueries {
     private var next: [ReadJob] = []
     private var isServiceAsked = false
     private var isResting = false
+    private var retryTimer: LoopTimer?
+
+    /// Milliseconds until a reader that failed tries again, though nobody asks: a node that is not
+    /// ready is asked nothing more.
+    private static let retryInterval: UInt64 = 1_000
 
     init(
         _ reader: any StoreReader, on loop: Loop, limits: StoreServiceLimits,
@@ -42,6 +47,7 @@ final class StoreQueries {
             self.isResting = false
             self.serve()
         }
+        retryTimer = loop.timer { [unowned self] in self.retry() }
     }
 
     var mailbox: Mailbox<ReadJob> {
@@ -85,7 +91,7 @@ final class StoreQueries {
         var rows = 0
         var failure: StoreError?
         do throws(StoreError) {
-            try reader.read { snapshot throws(StoreError) in
+            try readSnapshot { snapshot throws(StoreError) in
                 let counted = CountedSnapshot(snapshot)
                 let now = Timestamp(milliseconds: SystemClock.wallMilliseconds())
                 while begun < next.count, counted.rows < limits.rowsPerSnapshot {
@@ -108,6 +114,25 @@ final class StoreQueries {
             counts.queries += UInt64(begun)
             counts.rowsRead += UInt64(rows)
         }
+    }
+
+    private func readSnapshot(
+        _ body: (any StoreSnapshot) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        do throws(StoreError) {
+            try health.reading { () throws(StoreError) in try reader.read(body) }
+        } catch {
+            if case .unavailable = error {
+                retryTimer?.start(afterMilliseconds: Self.retryInterval)
+            }
+            throw error
+        }
+    }
+
+    private func retry() {
+        // The writer lets it go on soon; then somebody reads.
+        guard !isResting else { return }
+        try? readSnapshot { _ in }
     }
 
     private func read(_ job: ReadJob, in snapshot: any StoreSnapshot, now: Timestamp) {

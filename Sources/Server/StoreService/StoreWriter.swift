@@ -341,27 +341,20 @@ final class StoreWriter {
         let changes = rest.changes
         let due = duties.indices.filter { duties[$0].due <= now }
             .sorted { (duties[$0].due, $0) < (duties[$1].due, $1) }
-        // Other nodes' changes of apps are in force here with the next beat.
-        let beats = due.contains { if case .beat = duties[$0].duty.request { true } else { false } }
+        let beats = due.filter { if case .beat = duties[$0].duty.request { true } else { false } }
         if !due.isEmpty {
-            let results = commit(
-                due.map { duties[$0].duty.request }, budget: limits.rowsPerTurn)
-            for (index, result) in zip(due, results) {
-                var next = now + duties[index].duty.interval
-                if case .committed(let outcome) = result,
-                    case .progressed(_, more: true) = outcome.answer
-                {
-                    next = now
-                } else if case .committed = result, rest.changes == changes {
-                    rest.foundNothing(index)
-                }
-                duties[index].due = next
+            // That the node is there comes first and by itself: rows that somebody else holds,
+            // which another duty waits for, must not cost it its lease.
+            let others = due.filter { !beats.contains($0) }
+            for together in [beats, others] where !together.isEmpty {
+                carryOut(duties: together, now, since: changes)
             }
             moveJournal()
         } else if let checkpointDue, checkpointDue <= now, mailbox.count == 0, queue.isEmpty {
             checkpoint()
         }
-        if beats {
+        // Other nodes' changes of apps are in force here with the next beat.
+        if !beats.isEmpty {
             areAppsStale = true
             health.note(
                 clock: store.now(),
@@ -371,6 +364,23 @@ final class StoreWriter {
         if duties.contains(where: { $0.due <= now }) { askTurn() }
         lieDown()
         armTimer()
+    }
+
+    /// - Parameter changes: How often something was written before this turn.
+    private func carryOut(duties together: [Int], _ now: UInt64, since changes: UInt64) {
+        let results = commit(
+            together.map { duties[$0].duty.request }, budget: limits.rowsPerTurn)
+        for (index, result) in zip(together, results) {
+            var next = now + duties[index].duty.interval
+            if case .committed(let outcome) = result,
+                case .progressed(_, more: true) = outcome.answer
+            {
+                next = now
+            } else if case .committed = result, rest.changes == changes {
+                rest.foundNothing(index)
+            }
+            duties[index].due = next
+        }
     }
 
     // MARK: Resting

@@ -148,9 +148,7 @@ public struct SyncWrite: Equatable, Sendable {
     public var freshEpochHalf: UInt64
 
     public init(session: SessionKey, sync: SyncFrame, freshEpochHalf: UInt64) {
-        self.session = session
-        self.sync = sync
-        self.freshEpochHalf = freshEpochHalf
+        (self.session, self.sync, self.freshEpochHalf) = (session, sync, freshEpochHalf)
     }
 }
 
@@ -224,11 +222,15 @@ public struct EndSession: Equatable, Sendable {
     /// How long the device may take to come back before it counts as without a socket: the DRAIN
     /// slot + 10 s, 0 if it said it goes to sleep or was dormant, else 10 s.
     public var expectedWithin: Milliseconds
+    /// The page of its last SYNC was counted and not sent (SYN-31).
+    public var isPageUnsent: Bool
 
-    public init(session: SessionKey, applied: UInt64, expectedWithin: Milliseconds) {
-        self.session = session
-        self.applied = applied
-        self.expectedWithin = expectedWithin
+    public init(
+        session: SessionKey, applied: UInt64, expectedWithin: Milliseconds,
+        isPageUnsent: Bool = false
+    ) {
+        (self.session, self.applied) = (session, applied)
+        (self.expectedWithin, self.isPageUnsent) = (expectedWithin, isPageUnsent)
     }
 }
 

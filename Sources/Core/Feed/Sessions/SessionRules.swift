@@ -273,6 +273,9 @@ extension Work {
             device.deliveryFailures = 0
             try advance(&device, to: request.applied, user)
             try cover(&device)
+        } else if request.isPageUnsent, device.deliveryFailures > 0 {
+            // Nothing in it can be what the client did not take.
+            device.deliveryFailures -= 1
         }
         device.lastSeenAt = now
         try put(device)

@@ -22,7 +22,7 @@ public struct NodeLoad: Equatable, Sendable {
 enum AgentAnswer {
     static func line(_ readiness: Readiness, _ load: NodeLoad) -> String {
         if !readiness.leaving.isEmpty { return "drain\n" }
-        if readiness.failure != nil { return "down\n" }
+        if readiness.isDown { return "down\n" }
         // HAProxy keeps what an agent said until the agent takes it back: `ready` ends `drain`,
         // and `up` ends `down`.
         return "ready up \(load.freePercent)%\n"
