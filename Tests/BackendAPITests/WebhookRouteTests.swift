@@ -38,7 +38,7 @@ extension SpecificationTests {
         let shown = try send("GET", Self.one)
         #expect(shown.status == 200 && !shown.body.contains(drawn))
         #expect(try shown.json["state"].string == "active")
-        #expect(try shown.json["events"].count == 10)
+        #expect(try shown.json["events"].count == 11)
         #expect(try send("GET", Self.all).json["webhooks"].count == 1)
         let narrowed = try send(
             "PATCH", Self.one, #"{"events":["message.read"],"active":false}"#)

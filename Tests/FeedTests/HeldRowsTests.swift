@@ -127,7 +127,7 @@ import Wire
             let session = try pushes.open(user, device, token: UInt8(number)).session
             try pushes.end(session, within: 1_000)
         }
-        for _ in 0..<40 { try phone(of: "anna") }
+        for _ in 0..<20 { try phone(of: "anna") }
         world.pass(10)
         try phone(of: "ben")
         world.pass(2_000)
@@ -136,7 +136,7 @@ import Wire
         node.hold("anna", nil)
         try node.rest(.sweepWakes(rows: 256))
         let left = try node.all(SessionRecord.self)
-        #expect(left.count == 40 && left.allSatisfy { $0.user.name == "anna" })
+        #expect(left.count == 20 && left.allSatisfy { $0.user.name == "anna" })
         node.held = nil
         try node.rest(.sweepWakes(rows: 256))
         #expect(try node.all(SessionRecord.self).isEmpty)
@@ -185,7 +185,7 @@ import Wire
         node.hold("ben", isDevice ? phone("ben") : nil)
         let claimed = try node.claim()
         #expect(claimed.jobs.map(\.key.user.name) == ["carl"])
-        #expect(claimed.nextDue == world.now + WakeRules.heldPause)
+        #expect(claimed.nextDue == world.now + ClaimedPushes.heldPause)
         #expect(!claimed.more)
         node.held = nil
         #expect(try node.claim().jobs.map(\.key.user.name) == ["ben"])
@@ -279,7 +279,7 @@ import Wire
         node.hold("u2", nil)
         let claimed = try node.claim()
         #expect(claimed.jobs.map(\.key.user.name) == ["u1", "u3"])
-        #expect(claimed.nextDue.map { $0 <= campaigns.world.now + WakeRules.heldPause } == true)
+        #expect(claimed.nextDue.map { $0 <= campaigns.world.now + ClaimedPushes.heldPause } == true)
         // Nothing is left but what is held.
         #expect(try !node.claim().more)
         node.held = nil

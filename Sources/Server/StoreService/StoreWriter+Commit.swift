@@ -21,8 +21,8 @@ extension StoreWriter {
     ) -> [StoreResult] {
         let started = SystemClock.monotonicMilliseconds()
         let hurries = started < hurriesUntil
-        if hurries, let cut = requests.firstIndex(where: { $0.passesOver != requests[0].passesOver })
-        {
+        let isFirstPassing = requests.first?.passesOver
+        if hurries, let cut = requests.firstIndex(where: { $0.passesOver != isFirstPassing }) {
             let done = commit(
                 Array(requests[..<cut]), budget: budget, divides: divides, first: first,
                 answer: answer)

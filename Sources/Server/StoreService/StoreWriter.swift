@@ -74,8 +74,8 @@ final class StoreWriter {
     private static let meetingTime: UInt64 = 2_000
     /// Milliseconds to the next time, at most.
     private static let meetingPauseMax: UInt64 = 50
-    /// Until then, by the monotonic clock, what passes over (`StoreRequest.passesOver`) waits for no
-    /// row that others hold.
+    /// Until then, by the monotonic clock, what passes over (`StoreRequest.passesOver`) waits for
+    /// no row that others hold.
     var hurriesUntil: UInt64 = 0
     /// The last transaction was of one request that has met another node's.
     private var wasApart = false

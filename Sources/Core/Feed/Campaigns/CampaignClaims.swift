@@ -137,7 +137,7 @@ struct CampaignClaims {
             }
             guard isDone else {
                 held += 1
-                comeAgain(at: now + WakeRules.heldPause)
+                comeAgain(at: now + ClaimedPushes.heldPause)
                 continue
             }
             if isClaimed { ids = ids.dropFirst() }

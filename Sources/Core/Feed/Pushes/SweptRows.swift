@@ -39,7 +39,7 @@ struct SweptRows {
     static func sweep<R: Record>(
         atMost most: Int, in transaction: any StoreTransaction,
         find: (_ limit: Int) throws(StoreError) -> [R], by precedes: (R, R) -> Bool,
-        _ body: (R) throws(StoreError) -> WakeEffects
+        carryOut body: (R) throws(StoreError) -> WakeEffects
     ) throws(StoreError) -> (turn: SweptRows, effects: WakeEffects) {
         var effects = WakeEffects()
         var turn = SweptRows(atMost: most)

@@ -74,16 +74,13 @@ extension WakeRules {
             }
             guard isDone else {
                 held += 1
-                claimed.comeAgain(at: now + heldPause)
+                claimed.comeAgain(at: now + ClaimedPushes.heldPause)
                 continue
             }
             if let job { claimed.jobs.append(job) }
             effects += found
         }
     }
-
-    /// How long a claim waits that met a push of which another transaction holds something.
-    static let heldPause: Milliseconds = 250
 
     private static func claim(
         _ due: DueRow, _ claim: Claim, _ subjects: WakeSubjects, isSuspended: Bool,

@@ -250,10 +250,10 @@ extension WakeRules {
                 try transaction.records(
                     SessionRecord.self,
                     Scan(index: "session_by_expected", through: [.timestamp(now)], limit: limit))
-            }, by: { $0.precedes($1) }
-        ) { session throws(StoreError) in
-            try expire(session, in: transaction, now: now)
-        }
+            }, by: { $0.precedes($1) },
+            carryOut: { session throws(StoreError) in
+                try expire(session, in: transaction, now: now)
+            })
         effects += found
         return (turn.looked, turn.hasMore)
     }
@@ -386,11 +386,11 @@ extension WakeRules {
                 try transaction.records(
                     AlertRecord.self,
                     Scan(index: "alert_by_expiry", through: [.timestamp(now)], limit: limit))
-            }, by: { $0.precedes($1, orInTie: $0.seq < $1.seq) }
-        ) { alert throws(StoreError) in
-            try expire(alert, in: transaction, now: now)
-            return WakeEffects()
-        }
+            }, by: { $0.precedes($1, orInTie: $0.seq < $1.seq) },
+            carryOut: { alert throws(StoreError) in
+                try expire(alert, in: transaction, now: now)
+                return WakeEffects()
+            })
         return (turn.looked, turn.hasMore)
     }
 
@@ -425,10 +425,10 @@ extension WakeRules {
                         index: "alert_by_moment",
                         prefix: [.unsigned(AlertPhase.delayed.rawValue)],
                         through: [.timestamp(now)], limit: limit))
-            }, by: { $0.precedes($1, orInTie: $0.seq < $1.seq) }
-        ) { alert throws(StoreError) in
-            try release(alert, in: transaction, now: now)
-        }
+            }, by: { $0.precedes($1, orInTie: $0.seq < $1.seq) },
+            carryOut: { alert throws(StoreError) in
+                try release(alert, in: transaction, now: now)
+            })
         effects += found
         return (turn.looked, turn.hasMore)
     }
@@ -476,15 +476,14 @@ extension WakeRules {
         _ body: (inout WakeStep) throws(StoreError) -> Void
     ) throws(StoreError) -> (turn: SweptRows, effects: WakeEffects) {
         try SweptRows.sweep(
-            atMost: most, in: transaction, find: find,
-            by: { $0.precedes($1) }
-        ) { row throws(StoreError) in
-            try onDevice(of: row, in: transaction, now: now, body)
-        }
+            atMost: most, in: transaction, find: find, by: { $0.precedes($1) },
+            carryOut: { row throws(StoreError) in
+                try onDevice(of: row, in: transaction, now: now, body)
+            })
     }
 
     /// The same for all of them, none passed over: at the start of a process.
-    static func onEachDevice(
+    private static func onEachDevice(
         of rows: [WakeRecord], in transaction: any StoreTransaction, now: Timestamp,
         _ body: (inout WakeStep) throws(StoreError) -> Void
     ) throws(StoreError) {

@@ -190,6 +190,8 @@ public struct FinishPush: Equatable, Sendable {
 public struct ClaimedPushes: Equatable, Sendable {
     /// Devices of one class that are counted; more are told as so many.
     public static let depthMax = 10_000
+    /// How long a claim waits that met a push of which another transaction holds something.
+    static let heldPause: Milliseconds = 250
 
     public var jobs: [PushJob]
     /// More is due now, and can be sent: claim again.
