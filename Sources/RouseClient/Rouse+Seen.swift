@@ -16,10 +16,7 @@ extension Rouse {
     /// The app came to the front, or the person went somewhere else in it.
     func readSeen(after input: AppInput) {
         switch input {
-        case .becameActive: break
-        case .onScreen(.everything): break
-        case .onScreen(.conversation(let shown)): if shown != watched { watched = nil }
-        case .onScreen(.nothing): watched = nil
+        case .becameActive, .onScreen: break
         default: return
         }
         guard let watched, store != nil, life.sees(watched) else { return }

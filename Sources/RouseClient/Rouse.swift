@@ -265,7 +265,15 @@ public actor Rouse {
     // MARK: - What the app does
 
     /// Where the person is in the app: nothing is shown of what is on the screen.
-    public func onScreen(_ seen: OnScreen) { give(.onScreen(seen)) }
+    public func onScreen(_ seen: OnScreen) {
+        // At once, and not behind what waits for the phone: what is seen next is not forgotten.
+        switch seen {
+        case .everything: break
+        case .conversation(let shown): if shown != watched { watched = nil }
+        case .nothing: watched = nil
+        }
+        give(.onScreen(seen))
+    }
 
     /// Something of the app's own that a wake is to wait for, up to its deadline.
     ///

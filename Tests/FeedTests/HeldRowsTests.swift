@@ -233,6 +233,21 @@ import Wire
         }
     }
 
+    @Test("nor do many changes of it")
+    func manyJobs() throws {
+        world.limits.directRecipients = 1
+        let first = try world.converse(["anna", "ben"])
+        let second = try world.converse(["carl", "dora"])
+        try world.finishFanOut()
+        for _ in 0..<300 { try world.publish("one", to: first) }
+        world.pass(10)
+        try world.publish("one", to: second)
+        let node = Node(world)
+        node.hold("ben", nil)
+        try node.rest(.continueFanOut(recipients: 50))
+        #expect(try Set(node.all(FanOutRecord.self).map(\.conversation)) == [first])
+    }
+
     @Test("an announcement comes to all of its users but the one whose row is held")
     func announcements() throws {
         world.limits.directRecipients = 2

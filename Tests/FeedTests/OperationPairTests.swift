@@ -133,7 +133,7 @@ struct OperationPairTests {
         "createCampaign": [.createCampaign],
         "pauseCampaign": [.pauseCampaign], "resumeCampaign": [.resumeCampaign],
         "cancelCampaign": [.cancelCampaign], "changeUserTags": [.tagUser],
-        "changeDeviceTags": [.tagDevice],
+        "changeDeviceTags": [.tagDevice], "removeDevice": [.removeDevice],
     ]
 
     @Test func everyRequestOfTheAPIIsAmongThem() throws {

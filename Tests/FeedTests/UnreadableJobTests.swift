@@ -154,18 +154,18 @@ struct UnreadableJobTests {
         #expect(try world.all(ConversationRecord.self).map(\.conversation) == [own])
     }
 
-    // MARK: a step that fails behind others
+    // MARK: a step that is passed over behind others
 
     /// What the steps before did stands, and is told.
-    @Test func whatIsDoneIsToldThoughALaterStepFails() throws {
+    @Test func whatIsDoneIsToldThoughALaterStepIsPassedOver() throws {
         let first = try world.converse(["a", "b"])
         try world.converse(["c", "d"])
-        world.engine = ConflictingStore(
-            world.store, conflicts: world.limits.attempts, after: 1)
-        _ = try? world.ask(.continueFanOut(recipients: 50))
+        world.engine = ConflictingStore(world.store, conflicts: 10_000, after: 1)
+        try world.ask(.continueFanOut(recipients: 50))
         #expect(try world.texts("a").first == "conversation")
         #expect(world.changes.map(\.user.name).sorted() == ["a", "b"])
         #expect(try world.all(FanOutRecord.self).allSatisfy { $0.conversation != first })
+        world.engine = world.store
         #expect(try finish().isEmpty)
         #expect(try world.texts("c").first == "conversation")
     }

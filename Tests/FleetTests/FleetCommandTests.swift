@@ -117,7 +117,7 @@ import Testing
             (["--policy", "clasic"], Int32(64), "no policy `clasic`"),
             (["--policy", "classic/grace=1"], 64, "changes no policy"),
             (["--days", "0"], 64, "--days must be"),
-            (["--traffic", "nowhere.txt"], 64, "there is no nowhere.txt"),
+            (["--traffic", "nowhere.txt"], 65, "there is no nowhere.txt"),
             (["--traffic", "output"], 65, "holds no message"),
             (["--devices", "1", "--svg", "no/folder.svg"], 73, "cannot write no/folder.svg"),
         ])

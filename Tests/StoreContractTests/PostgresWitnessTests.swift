@@ -64,6 +64,24 @@ struct PostgresWitnessTests {
         #expect(try lead.rows(Self.owner).count == 2)
     }
 
+    @Test("a writer's row that is made anew has a number that no database had before")
+    func fresh() throws {
+        try Self.open("witness_fresh", PostgresWitness()).close()
+        var options = PostgresOptions(address: try PostgresPeer.shared().address)
+        options.schema = "witness_fresh"
+        let connection = try PostgresSession(options: options).connect("writer")
+        defer { connection.close() }
+        var mark = PostgresCommitMark()
+        try mark.make(on: connection)
+        let first = mark.number
+        try mark.make(on: connection)
+        #expect(mark.number > first)
+        let rows = try connection.rows(
+            "SELECT number FROM commit_mark WHERE writer = $1", [.blob(mark.writer)],
+            columns: [Column("number", .integer)])
+        #expect(rows == [[.integer(mark.number)]])
+    }
+
     @Test("where the leading writer begins anew, the others look whether they are where it is")
     func anew() throws {
         let schema = "witness_anew"

@@ -28,8 +28,10 @@ struct PostgresCommitMark {
     ///
     /// Only while it is known what came of the last transaction, or will never be asked. A
     /// transaction that was given up and may still reach the server stays shut out: it looks for a
-    /// number below every one that is written here (`takeBack` never goes below its own).
-    func make(on connection: PostgresConnection) throws(StoreError) {
+    /// number below every one that is written here (`takeBack` never goes below its own). The
+    /// number is a new one, which another database that was the writer's before does not have.
+    mutating func make(on connection: PostgresConnection) throws(StoreError) {
+        number += 1
         try connection.run(
             "INSERT INTO commit_mark (writer, number) VALUES ($1, $2) "
                 + "ON CONFLICT (writer) DO UPDATE SET number = $2, written_at = now()",

@@ -69,8 +69,7 @@ final class FileLock {
         }
         guard count == 0 || header == Array("SQLite format 3\0".utf8) else {
             throw .unavailable(
-                "\(path) is no SQLite database; if it was one, keep it as evidence and restore a "
-                    + "backup")
+                "\(path) is no SQLite database; if it was one, \(Failure.remedy)")
         }
     }
 

@@ -20,13 +20,15 @@ extension ClientSession {
     /// and a server that drains has said when to come.
     mutating func presentPush(now: Instant, _ actions: inout [ClientAction]) {
         guard let push = configuration.push, push != presentedPush, configuration.role == .app,
-            appState.phase != .inactive, slotAt == nil
+            appState.phase != .inactive
         else { return }
         switch phase {
         case .idle, .waiting, .connecting: return
         case .opening, .authenticating: break
-        // What brought the app to connect was told with the HELLO before.
-        case .open: syncReason = .connect
+        case .open:
+            guard slotAt == nil else { return }
+            // What brought the app to connect was told with the HELLO before.
+            syncReason = .connect
         }
         leaveConnection(&actions)
         connectNow(now: now, &actions)

@@ -101,6 +101,7 @@ extension ClientSession {
             locale: configuration.locale, timeZone: configuration.timeZone,
             utcOffset: configuration.utcOffset)
         presentedPush = configuration.push
+        helloState = appState
         let request = nextRequest()
         quietSince = now
         openSync = request
@@ -189,6 +190,9 @@ extension ClientSession {
             actions.append(.raiseMutationNumbers(above: welcome.mutationFloor))
         }
         actions.append(.report(.opened(user: welcome.user, node: welcome.node)))
+        if appState != helloState, configuration.role == .app {
+            send(.appState(appState), now: now, &actions)
+        }
         if openSync == nil, configuration.role == .extension {
             actions += peek(now: now)
         } else if openSync == nil {

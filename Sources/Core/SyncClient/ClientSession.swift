@@ -27,15 +27,15 @@ public struct ClientSession: Sendable {
 
     /// Who connects. `setPush` changes its push registration.
     public var configuration: ClientConfiguration
-    var presentedPush: PushRegistration?
+    /// What the last HELLO presented, and what it said of the app.
+    var (presentedPush, helloState): (PushRegistration?, AppState) = (nil, AppState())
     var random: SplitMix64
     var phase = Phase.idle
     /// Too old for the server.
     var isStopped = false
     /// Logged out by the user: stays so until `start`.
     var isLoggedOut = false
-    /// A logout left, be it from a process before this one, and no answer came: the server may
-    /// have carried it out (MSG-7).
+    /// A logout of this process or one before left without an answer: it may be done (MSG-7).
     var hasSentLogout: Bool
     /// What the store knows, or is asked to keep, of the logout that is to leave.
     var logoutMark = LogoutMark.none

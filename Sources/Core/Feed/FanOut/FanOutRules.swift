@@ -137,7 +137,24 @@ extension Work {
             if let conversation = free?.prefix(2) {
                 return try rows(table, Scan(prefix: Array(conversation), limit: 1)).first
             }
+            if let row = try nextJob(of: Array(app), besides: held) { return row }
             after = Array(app)
+        }
+        return nil
+    }
+
+    /// In the order of the conversations: one that is held may have more jobs than are looked at in
+    /// the order of their turns.
+    private func nextJob(
+        of app: [ColumnValue], besides held: Set<SortKey>
+    ) throws(RuleFailure) -> [ColumnValue]? {
+        var after: [ColumnValue]?
+        for _ in 0...held.count {
+            let next = try rows(
+                FanOutRecord.table, Scan(prefix: app, after: after, limit: 1)
+            ).first
+            guard let next, held.contains(Self.conversation(of: next)) else { return next }
+            after = [next[1]]
         }
         return nil
     }
