@@ -210,7 +210,9 @@ struct WatchedConnection {
         let named = delta.mutationFloor
         guard hello.role == .app else { return }
         // What was taken while the page was read may be missing (MSG-12), but not what was before.
-        let inside = delta.results.map(\.number).max() ?? 0
+        // Of what came inside only what was taken, and nothing that was taken beside it.
+        let last = delta.results.map(\.number).max() ?? 0
+        let inside = min(last, watch.numbers[device]?.taken ?? 0)
         let least = max(floor, asked?.taken ?? 0, inside)
         if named < least { saw(.floor, "floor \(named), and \(least) was taken") }
         if let sent = watch.numbers[device, default: .init()].sent, named > sent {
