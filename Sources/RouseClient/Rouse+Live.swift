@@ -8,24 +8,24 @@ extension Rouse {
     /// All conversations, the one in which something happened last first. Of lists that were not
     /// taken only the newest is kept.
     public func conversations() -> AsyncStream<[ConversationRow]> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: [ConversationRow].self, bufferingPolicy: .bufferingNewest(1))
-        let number = nextListener()
-        continuation.onTermination = forgetting(number)
-        live.add(continuation, as: number)
-        follow(.entries([]))
-        if isClosed { live.finish() }
-        return stream
+        followed { live.add($0, as: $1) }
     }
 
     /// The announcements that are here, the newest first. Of lists that were not taken only the
     /// newest is kept.
     public func announcements() -> AsyncStream<[AnnouncementRow]> {
+        followed { live.add($0, as: $1) }
+    }
+
+    /// A list that begins with what is here and goes on with each change.
+    private func followed<Row: Sendable>(
+        _ add: (AsyncStream<[Row]>.Continuation, UInt64) -> Void
+    ) -> AsyncStream<[Row]> {
         let (stream, continuation) = AsyncStream.makeStream(
-            of: [AnnouncementRow].self, bufferingPolicy: .bufferingNewest(1))
+            of: [Row].self, bufferingPolicy: .bufferingNewest(1))
         let number = nextListener()
         continuation.onTermination = forgetting(number)
-        live.add(continuation, as: number)
+        add(continuation, number)
         follow(.entries([]))
         if isClosed { live.finish() }
         return stream

@@ -104,15 +104,21 @@ import Wire
         #expect(try erased(stage))
     }
 
-    @Test("a logout whose process ended does not log out the user who logs in again")
-    func loggedInAgain() async throws {
-        let stage = try Stage()
+    /// Anna logs out, and her process stands still before the server has heard of it.
+    private func leavingUnheard(_ stage: Stage) async throws -> Task<Bool, any Error> {
         try await left(stage)
         stage.server.feed.withLock { $0.isSilent = true }
         let first = stage.process(over: FaultyStore(stage.disk))
         await first.scene(.active)
         let leaving = Task { try await first.logOut(within: 7_000) }
         while try TableLocalStore(store: stage.disk).load().lastMutation < 2 { await Task.yield() }
+        return leaving
+    }
+
+    @Test("a logout whose process ended does not log out the user who logs in again")
+    func loggedInAgain() async throws {
+        let stage = try Stage()
+        let leaving = try await leavingUnheard(stage)
         let second = stage.process(user: "anna")
         stage.server.feed.withLock { $0.isSilent = false }
         try await LiveTests.synced(second) { await second.scene(.active) }
@@ -125,14 +131,9 @@ import Wire
     @Test("a logout that a later process brings to its end erases as the first would have")
     func finishedLater() async throws {
         let stage = try Stage()
-        try await left(stage)
-        stage.server.feed.withLock { $0.isSilent = true }
-        let first = stage.process(over: FaultyStore(stage.disk))
-        await first.scene(.active)
-        let leaving = Task { try await first.logOut(within: 7_000) }
-        while try TableLocalStore(store: stage.disk).load().lastMutation < 2 { await Task.yield() }
+        let leaving = try await leavingUnheard(stage)
         stage.server.feed.withLock { $0.isSilent = false }
-        // In front, and in a wake that nobody sees.
+        // In a wake, which nobody sees.
         let second = stage.process(over: FaultyStore(stage.disk))
         var changes = await second.changes().makeAsyncIterator()
         #expect(stage.phone.screen == [1])

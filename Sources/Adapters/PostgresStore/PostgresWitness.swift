@@ -10,7 +10,8 @@ import Synchronization
 public final class PostgresWitness: Sendable {
     private struct Word {
         let writer: [UInt8]
-        /// Of a transaction that is committed: its row has this number from then on, or a higher.
+        /// The number of its last committed transaction: the writer's row has this number, or a
+        /// higher one, wherever that transaction is.
         var number: Int64
         /// Counts the writer's connections: with each it may have come to another database.
         var turn: UInt64

@@ -135,8 +135,8 @@ extension Work {
         return steps
     }
 
-    /// Batches that are passed over in one turn because other transactions hold all that is left of
-    /// them.
+    /// The most batches that one turn passes over because other transactions hold all that is left
+    /// of them.
     private static let heldMax = 64
 
     /// One batch. If something of it cannot be read, or another transaction holds something of it,

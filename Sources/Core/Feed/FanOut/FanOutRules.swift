@@ -105,8 +105,8 @@ extension Work {
         return .progressed(count: steps, more: more)
     }
 
-    /// Conversations that are passed over in one turn because other transactions hold something of
-    /// them, and how many jobs are looked at to find another one.
+    /// The most conversations that one turn passes over because other transactions hold something
+    /// of them, and the most jobs that it looks at to find another one.
     private static let heldMax = 64
     private static let lookedMax = 256
 

@@ -6,9 +6,9 @@ import Model
 /// next turn. Where one turn finds nothing but such rows it looks further, so that many rows of one
 /// user keep none behind them waiting.
 struct SweptRows {
-    /// Rows looked at, those passed over among them.
+    /// The number of rows looked at, with those that were passed over.
     private(set) var looked = 0
-    /// Those of which another transaction holds something.
+    /// The number of rows of which another transaction holds something.
     private(set) var held = 0
     private var found = 0
     private let most: Int

@@ -14,9 +14,10 @@ struct ConversationStateBody: Encodable {
     let receiptsOff: Bool
     /// Of the newest message; 0: there is none.
     let position: UInt64
-    let metadata: MetadataBody
+    /// Left out in the list of all conversations.
+    let metadata: MetadataBody?
 
-    init(_ record: ConversationRecord, _ metadata: MetadataBody) {
+    init(_ record: ConversationRecord, _ metadata: MetadataBody? = nil) {
         id = record.conversation.description
         createdAt = record.createdAt.text
         creator = record.creator.isEmpty ? nil : record.creator
@@ -161,29 +162,6 @@ struct ListedUserBody: Encodable {
         user = record.user.name
         createdAt = record.createdAt.text
         suspended = record.isSuspended
-    }
-}
-
-/// A conversation in the list of all, without its metadata.
-struct ListedConversationBody: Encodable {
-    let id: String
-    let createdAt: String
-    /// Left out if it is the app itself.
-    let creator: String?
-    let participantCount: UInt64
-    let distinct: Bool
-    let receiptsOff: Bool
-    /// Of the newest message; 0: there is none.
-    let position: UInt64
-
-    init(_ record: ConversationRecord) {
-        id = record.conversation.description
-        createdAt = record.createdAt.text
-        creator = record.creator.isEmpty ? nil : record.creator
-        participantCount = record.participants
-        distinct = !record.distinctKey.isEmpty
-        receiptsOff = record.receiptsOff
-        position = record.position
     }
 }
 

@@ -156,7 +156,7 @@ enum ReadRoutes {
                 next: next.map { PageCursor(.allConversations, of: address, $0.bytes).text },
                 after: {
                     PageCursor(.allConversations, of: address, $0.conversation.bytes).text
-                }, body: { ListedConversationBody($0) })
+                }, body: { ConversationStateBody($0) })
         }
     }
 
