@@ -82,7 +82,8 @@ extension Work {
         budget = max(1, budget - (granted - share))
         var isFirst = true
         var held: Set<SortKey> = []
-        while budget > 0, held.count < Self.heldMax, isFirst || !isSpent,
+        while budget > 0, held.count < Self.heldMax,
+            isFirst && held.count < Self.heldAnyway || !isSpent,
             let row = try nextJob(besides: held)
         {
             guard let work = try advance(row, by: min(budget, limits.fanOutStep)) else {
@@ -108,6 +109,9 @@ extension Work {
     /// The most conversations that one turn passes over because other transactions hold something
     /// of them, and the most jobs that it looks at to find another one.
     private static let heldMax = 64
+    /// The number of these that are passed over although the turn is spent: behind them may be one
+    /// that can be served.
+    private static let heldAnyway = 8
     private static let lookedMax = 256
 
     private static func conversation(of row: [ColumnValue]) -> SortKey {
