@@ -4,6 +4,7 @@
     public import Model
     public import RouseClient
     public import UIKit
+    import UserNotifications
     import Wire
 
     extension UIBackgroundFetchResult {
@@ -40,8 +41,8 @@
                     topic: topic))
         }
 
-        /// Follows the window and the lock of the phone, and registers for pushes anew when the
-        /// server wants another token, until the task is cancelled.
+        /// Follows the window, the lock and the switches of the phone, and registers for pushes anew
+        /// when the server wants another token, until the task is cancelled.
         @MainActor
         public func follow(_ application: UIApplication) async {
             let time = BackgroundTime()
@@ -63,11 +64,16 @@
             defer { renewing.cancel() }
             // It may have become active before anybody followed it.
             if application.applicationState == .active { await scene(.active) }
+            await tellSwitches(application)
             for await call in calls {
                 switch call {
                 case .active:
                     time.end(application)
                     await scene(.active)
+                    // Of a change of what it may show the system does not tell: the person makes it
+                    // elsewhere, and comes back.
+                    await tellSwitches(application)
+                case .backgroundRefresh, .power: await tellSwitches(application)
                 case .resigns: await scene(.inactive)
                 case .background:
                     time.begin(application) { await self.scene(.suspending) }
@@ -78,6 +84,26 @@
                 }
             }
         }
+
+        @MainActor
+        private func tellSwitches(_ application: UIApplication) async {
+            let settings = await UNUserNotificationCenter.current().notificationSettings()
+            await setSwitches(
+                notifications: settings.authorizationStatus.letsShow,
+                backgroundRefresh: application.backgroundRefreshStatus == .available,
+                lowPower: ProcessInfo.processInfo.isLowPowerModeEnabled)
+        }
+    }
+
+    extension UNAuthorizationStatus {
+        /// Whether an alert of the app is shown, be it without a sound. `nil`: newer than this.
+        fileprivate var letsShow: Bool? {
+            switch self {
+            case .authorized, .provisional, .ephemeral: true
+            case .notDetermined, .denied: false
+            @unknown default: nil
+            }
+        }
     }
 
     private enum SystemCall: CaseIterable {
@@ -85,6 +111,8 @@
         case resigns
         case background
         case unlocked
+        case backgroundRefresh
+        case power
 
         var name: Notification.Name {
             switch self {
@@ -92,6 +120,8 @@
             case .resigns: UIApplication.willResignActiveNotification
             case .background: UIApplication.didEnterBackgroundNotification
             case .unlocked: UIApplication.protectedDataDidBecomeAvailableNotification
+            case .backgroundRefresh: UIApplication.backgroundRefreshStatusDidChangeNotification
+            case .power: .NSProcessInfoPowerStateDidChange
             }
         }
     }

@@ -311,6 +311,8 @@ extension Rouse {
             if !isLoggingOut { Task { await finishLogOut() } }
         case .parked, .upgradeRequired:
             tell(.refused(lastRefusal))
+            // The server does not hear of a logout that it lets nobody say.
+            logOutEnded(false)
             answer(.gaveUp)
         case .otherUser(let user):
             let why = "the backend vouched for \(user), and the app has another user"

@@ -98,6 +98,8 @@ public actor Rouse {
     var lastSent: Set<UInt64> = []
     /// What the system lets the app do; its phase means nothing.
     var switches = AppState()
+    /// What `onScreen` has said last.
+    private var shown = OnScreen.nothing
     /// What the app has said its person sees; it is read when they do.
     var watched: ConversationID?
     /// Whose rows the live queries show.
@@ -266,6 +268,7 @@ public actor Rouse {
 
     /// Where the person is in the app: nothing is shown of what is on the screen.
     public func onScreen(_ seen: OnScreen) {
+        shown = seen
         // At once, and not behind what waits for the phone: what is seen next is not forgotten.
         switch seen {
         case .everything: break
@@ -273,6 +276,13 @@ public actor Rouse {
         case .nothing: watched = nil
         }
         give(.onScreen(seen))
+    }
+
+    /// The person has left a part of the app. Nothing is on the screen then, unless `onScreen` has
+    /// said by now what came in its place: of two views one may say that it goes after the other
+    /// has said that it is there.
+    public func offScreen(_ left: OnScreen) {
+        if shown == left { onScreen(.nothing) }
     }
 
     /// Something of the app's own that a wake is to wait for, up to its deadline.

@@ -91,4 +91,30 @@ import Wire
         }
         while read(stage).last != 1 { await Task.yield() }
     }
+
+    @Test("a view that goes after the next has come takes nothing from it")
+    func leftLate() async throws {
+        let stage = try Stage()
+        let rouse = stage.process()
+        try await LiveTests.synced(rouse) { await rouse.scene(.active) }
+        stage.server.publish(Stage.message(1), unread: 1)
+        try await LiveTests.synced(rouse) {
+            await rouse.onScreen(.everything)
+            await rouse.onScreen(.conversation(Stage.room))
+            try await rouse.seen(Stage.room)
+            await rouse.offScreen(.everything)
+            stage.server.ring()
+        }
+        try await LiveTests.synced(rouse) {
+            try await rouse.seen(Stage.room)
+            await rouse.refresh()
+        }
+        while read(stage).last != 1 { await Task.yield() }
+        #expect(stage.phone.screen.isEmpty)
+        // When it is its own turn to go, nothing is on the screen any more.
+        await rouse.offScreen(.conversation(Stage.room))
+        stage.server.publish(Stage.message(2), unread: 1)
+        try await LiveTests.synced(rouse) { stage.server.ring() }
+        #expect(stage.phone.screen == [2])
+    }
 }

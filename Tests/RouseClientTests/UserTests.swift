@@ -104,6 +104,19 @@ import Wire
         #expect(try erased(stage))
     }
 
+    @Test("the logout of a user whom the server does not let in waits for nothing")
+    func loggedOutSuspended() async throws {
+        let stage = try Stage()
+        try await left(stage)
+        stage.server.feed.withLock { $0.closing = .suspended }
+        let rouse = stage.process(over: FaultyStore(stage.disk))
+        await rouse.scene(.active)
+        // The time does not come.
+        #expect(try await rouse.logOut(within: 7_000) == false)
+        #expect(stage.phone.screen.isEmpty)
+        #expect(try erased(stage))
+    }
+
     /// Anna logs out, and her process stands still before the server has heard of it.
     private func leavingUnheard(_ stage: Stage) async throws -> Task<Bool, any Error> {
         try await left(stage)

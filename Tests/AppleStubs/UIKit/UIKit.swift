@@ -22,6 +22,22 @@ extension FileManager {
     }
 }
 
+extension ProcessInfo {
+    /// Of Apple's Foundation, as the notification of its change.
+    public var isLowPowerModeEnabled: Bool { fatalError() }
+}
+
+extension NSNotification.Name {
+    // swift-format-ignore: AlwaysUseLowerCamelCase
+    public static let NSProcessInfoPowerStateDidChange = NSNotification.Name("power")
+}
+
+public enum UIBackgroundRefreshStatus: Int, Sendable {
+    case restricted = 0
+    case denied = 1
+    case available = 2
+}
+
 @MainActor
 open class UIResponder: NSObject {
     public override init() { fatalError() }
@@ -47,6 +63,8 @@ open class UIApplication: UIResponder {
     public nonisolated static let didEnterBackgroundNotification = Notification.Name("background")
     public nonisolated static let protectedDataDidBecomeAvailableNotification =
         Notification.Name("available")
+    public nonisolated static let backgroundRefreshStatusDidChangeNotification =
+        Notification.Name("refresh")
 
     public enum State: Int, Sendable {
         case active = 0
@@ -55,6 +73,7 @@ open class UIApplication: UIResponder {
     }
 
     open var applicationState: State { fatalError() }
+    open var backgroundRefreshStatus: UIBackgroundRefreshStatus { fatalError() }
     open var backgroundTimeRemaining: TimeInterval { fatalError() }
 
     open func beginBackgroundTask(

@@ -100,6 +100,18 @@ open class UNTextInputNotificationResponse: UNNotificationResponse {
     open var userText: String { fatalError() }
 }
 
+public enum UNAuthorizationStatus: Int, Sendable {
+    case notDetermined = 0
+    case denied = 1
+    case authorized = 2
+    case provisional = 3
+    case ephemeral = 4
+}
+
+open class UNNotificationSettings: NSObject, @unchecked Sendable {
+    open var authorizationStatus: UNAuthorizationStatus { fatalError() }
+}
+
 open class UNUserNotificationCenter: NSObject {
     open weak var delegate: (any UNUserNotificationCenterDelegate)? {
         get { fatalError() }
@@ -109,6 +121,7 @@ open class UNUserNotificationCenter: NSObject {
     open func deliveredNotifications() async -> [UNNotification] { fatalError() }
     open func add(_ request: UNNotificationRequest) async throws { fatalError() }
     open func removeDeliveredNotifications(withIdentifiers identifiers: [String]) { fatalError() }
+    open func notificationSettings() async -> UNNotificationSettings { fatalError() }
     open func setBadgeCount(_ newBadgeCount: Int) async throws { fatalError() }
 }
 
