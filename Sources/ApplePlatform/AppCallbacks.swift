@@ -33,7 +33,10 @@
 
         /// `application(_:didRegisterForRemoteNotificationsWithDeviceToken:)`.
         ///
-        /// - Parameter topic: the app's bundle id.
+        /// - Parameters:
+        ///   - topic: the app's bundle id.
+        ///   - isDevelopment: the app was signed for development (`aps-environment`): its tokens
+        ///     are of APNs' sandbox.
         public func registered(_ token: Data, topic: String, isDevelopment: Bool) {
             setPush(
                 PushRegistration(
@@ -41,8 +44,8 @@
                     topic: topic))
         }
 
-        /// Follows the window, the lock and the switches of the phone, and registers for pushes anew
-        /// when the server wants another token, until the task is cancelled.
+        /// Follows the window, the lock and the switches of the phone, and registers for pushes
+        /// anew when the server wants another token, until the task is cancelled.
         @MainActor
         public func follow(_ application: UIApplication) async {
             let time = BackgroundTime()

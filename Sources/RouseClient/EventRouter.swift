@@ -111,6 +111,7 @@ public final class EventRouter<Kind: EventKind, Screen: Sendable> {
             Link(object: responder) { [weak responder] in responder?.respond(to: $0) ?? false })
     }
 
+    /// Asks it no more; one that is not there is passed over.
     public func remove(_ responder: some EventResponder) {
         chain.removeAll { $0.object == nil || $0.object === responder }
     }
@@ -142,6 +143,7 @@ public final class EventRouter<Kind: EventKind, Screen: Sendable> {
         return await dispatch(event, origin)
     }
 
+    /// An event that the app has made itself.
     public func dispatch(_ event: Event<Kind>, _ origin: EventOrigin) async -> EventOutcome {
         if isAnswered(event) { return .answered }
         guard let path = paths[event.kind] else { return .unrouted }

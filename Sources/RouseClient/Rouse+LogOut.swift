@@ -7,10 +7,11 @@ import Wire
 extension Rouse {
     /// Logs the user out and closes: what waits is sent, the server ends the device's sessions and
     /// pushes nothing more to it, what stands on the screen goes, and everything of the user is
-    /// erased here. Without the server's answer in time, or where it does not let the device in, all
-    /// but its part is done, and what still waited is lost: it pushes to the device until another user logs in on it, so that the app
-    /// should ask the system for no more pushes. What a notification service extension has kept is
-    /// in a store of its own (`RouseExtension.erase`).
+    /// erased here. Without the server's answer in time, or where it does not let the device in,
+    /// all but its part is done, and what still waited is lost: it pushes to the device until
+    /// another user logs in on it, so that the app should ask the system for no more pushes. What
+    /// a notification service extension has kept is in a store of its own
+    /// (`RouseExtension.erase`).
     ///
     /// The screen is cleared before anything is erased. A process that ends before that has erased
     /// nothing: the next one goes on to log the user out, erases, tells `RouseChange.loggedOut` and

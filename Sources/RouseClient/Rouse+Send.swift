@@ -103,6 +103,8 @@ extension Rouse {
         return try edit(row.id, parts: parts, push: push, from: row.version)
     }
 
+    /// Deletes a message: for everyone, which the server lets only its sender do, or on all devices
+    /// of this user. Returns the mutation's number.
     @discardableResult
     public func delete(
         _ message: MessageID, forEveryone: Bool

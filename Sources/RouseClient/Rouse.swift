@@ -317,7 +317,7 @@ public actor Rouse {
         return made.number
     }
 
-    /// Messages of a conversation above a position, ascending.
+    /// Messages of a conversation above a position, ascending; none while the store is not open.
     public func messages(
         of conversation: ConversationID, after position: UInt64 = 0, limit: Int
     ) throws(LocalStoreError) -> [Entry] {

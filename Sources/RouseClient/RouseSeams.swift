@@ -7,6 +7,7 @@ public import Wire
 public enum TransportEvent: Sendable {
     /// TLS is up, with the protocol `rouse/1`.
     case connected
+    /// Bytes of the server, in any pieces.
     case received([UInt8])
     /// The connection is gone, or never came about; nothing comes after it.
     case closed(why: String)
@@ -17,6 +18,7 @@ public protocol RouseConnection: Sendable {
     /// What happens on it; iterated once, and asked for the next when the last was dealt with. One
     /// made with `unfolding` reads no more of the socket than that.
     var events: AsyncStream<TransportEvent> { get }
+    /// Queues bytes and returns at once; a failure comes as `.closed`.
     func send(_ bytes: [UInt8])
     /// What was sent still leaves. Nothing of its events is looked at any more.
     func close()
@@ -24,11 +26,13 @@ public protocol RouseConnection: Sendable {
 
 /// Opens TLS connections to the server.
 public protocol RouseTransport: Sendable {
+    /// Begins to dial and returns at once; what comes of it is in the connection's `events`.
     func connect() -> any RouseConnection
 }
 
 /// A notification of this app that stands in the system's list.
 public struct DeliveredNotification: Equatable, Sendable {
+    /// The system's, by which it is removed or replaced.
     public var identifier: String
     /// `o` and `c` of the payload (PSH-2), or of the notice that the app has shown itself.
     public var object: MessageID?
@@ -52,7 +56,9 @@ public struct DeliveredNotification: Equatable, Sendable {
 public protocol RousePhone: Sendable {
     /// Oldest first.
     func delivered() async -> [DeliveredNotification]
+    /// Adds a notification, or puts it in the place of the one with its identifier.
     func show(_ notice: AppNotice) async
+    /// Takes a notification from the list; one that is not there is passed over.
     func remove(identifier: String) async
     /// The icon's number. What stands in the list stays: iOS takes the whole list away when the
     /// number changes to 0, so a phone puts back what stood, without a sound.
@@ -71,7 +77,9 @@ public protocol RouseClock: Sendable {
 
 /// What becomes of the app's window.
 public enum ScenePhase: Equatable, Sendable {
+    /// In front, and the person sees it.
     case active
+    /// In front, but covered, or on its way to or from there.
     case inactive
     /// The system lets the app run on for so long.
     case background(remaining: Milliseconds)
@@ -103,9 +111,9 @@ public enum RouseChange: Equatable, Sendable {
     /// screen and from here, and the client closes. To go on, make another.
     case loggedOut
     /// The server lets this device in no more: the user is suspended (2005), another installation
-    /// with the same id has taken its place (5002), or the app is too old (5005). It is tried again
-    /// when the app comes to the front or is woken, or its person asks for news; one that is too
-    /// old is not.
+    /// with the same id has taken its place (5002), the app is too old (5005), or the server found
+    /// a fault in this client (as 5004). It is tried again when the app comes to the front or is
+    /// woken, or its person asks for news; an app that is too old is not.
     case refused(Refusal)
     /// The store cannot be opened, read or written: the phone was not unlocked since its restart,
     /// or another process has the file (`.unavailable`), its disk is `.full`, or the file is
@@ -127,7 +135,8 @@ public enum ConnectionState: Equatable, Sendable {
     /// Everything up to the feed's head is on this device.
     case inSync
     /// There is no connection, and none is tried before the app comes to the front or is woken, or
-    /// its person asks for news: the server lets this device in no more.
+    /// its person asks for news: the server lets this device in no more. With 5005, an app that is
+    /// too old, none is ever tried.
     case refused(Refusal)
 }
 

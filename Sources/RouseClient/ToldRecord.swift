@@ -15,8 +15,8 @@ public protocol ToldRecord: Sendable {
     func note(_ identifier: String)
 }
 
-/// A record in one file of 64 KiB, which an app and its notification service extension share: the
-/// last 4,096 messages and some more.
+/// A record in one file of 64 KiB, which an app and its notification service extension share: at
+/// most 4,096 messages, the newest four of each of 1,024 buckets.
 ///
 /// Nobody locks it, so that it may lie in the container of an app group: iOS ends an app that is
 /// suspended with a lock there. Two that write at once lose an entry at worst, and so does who

@@ -129,7 +129,7 @@ public struct Configuration: Equatable, Sendable {
             "balancers that begin connections with a PROXY header, as 10.0.0.0/8; empty: none",
             \.proxyNetworks),
         path("tls.certificate_file", "certificate chain, PEM", \.certificateFile),
-        path("tls.key_file", "its private key, PEM", \.privateKeyFile),
+        path("tls.key_file", "private key of the certificate, PEM", \.privateKeyFile),
         integer("loops", "event loops; 0: cores less one", \.loops, 0...256),
         text("api.host", "address of the backend API; keep it private", \.apiHost),
         port("api.port", "port of the backend API; 0: a free one", \.apiPort),
@@ -213,11 +213,13 @@ public struct Configuration: Equatable, Sendable {
             \.userMutations, 0...1_000_000),
         rate(
             "limits.user_reads",
-            "reads of history a second of one user; 10 times as many at once; 0: any number",
+            "FETCH, SNAPSHOT, peeks and DIGEST a second of one user, each DIGEST as 10; 10 times "
+                + "as many at once; 0: any number",
             \.userReads, 0...1_000_000),
         rate(
             "limits.app_requests",
-            "logins, written SYNCs and mutations a second of one app's devices; 0: any number",
+            "logins, mutations and SYNCs that change something, a second, of one app's devices; "
+                + "10 times as many at once; 0: any number",
             \.appRequests, 0...1_000_000),
         rate(
             "limits.app_api_requests",
@@ -226,7 +228,8 @@ public struct Configuration: Equatable, Sendable {
         seconds(
             "timers.keepalive", "how long a device may be silent", \.keepaliveSeconds, 10...3600),
         integer(
-            "digest.sample", "one session in so many proves that it holds the same; 0: none",
+            "digest.sample",
+            "of this many sessions one is asked whether it holds the same; 0: none",
             \.digestSample, 0...1_000_000),
         text(
             "webhooks.allow_networks",
@@ -248,7 +251,8 @@ public struct Configuration: Equatable, Sendable {
             "webhooks.retry", "from a failure to the next attempt; it doubles",
             \.webhookRetrySeconds, 1...3600),
         seconds(
-            "webhooks.retry_max", "the most it grows to", \.webhookRetryMaxSeconds, 1...86_400),
+            "webhooks.retry_max", "the longest time between two attempts",
+            \.webhookRetryMaxSeconds, 1...86_400),
         seconds(
             "webhooks.deactivate_after", "how long failures last that deactivate a webhook",
             \.webhookDeactivateSeconds, 1...604_800),

@@ -423,9 +423,9 @@ class Operations:
     ) -> UserList:
         """List the app's users.
 
-        By name, byte by byte. A user exists from the first conversation or login on. Users who
-        are being deleted are passed over, so that a piece may be shorter than asked for, or
-        empty, and yet have a `next`.
+        By name, byte by byte. A user exists from the first conversation, announcement or login
+        on. Users who are being deleted are passed over, so that a piece may be shorter than
+        asked for, or empty, and yet have a `next`.
         """
         answer: UserList = self._ask(
             'GET',
@@ -437,7 +437,7 @@ class Operations:
     def show_user(self, user: str) -> UserState:
         """Show a user.
 
-        A user exists from the first conversation or login on.
+        A user exists from the first conversation, announcement or login on.
         """
         answer: UserState = self._ask('GET', '/v1/users/{user}', {'user': user})
         return answer

@@ -13,7 +13,7 @@ public struct AppRecord: Record, Equatable {
     public var alertExpiration: UInt64 = WakePolicy.standard.alertExpiration
     /// Milliseconds.
     public var sessionTokenLifetime: UInt64 = 2_592_000_000
-    /// Above so many participants no delivered receipts are written.
+    /// Above so many participants no receipts, delivered or read, are written.
     public var receiptParticipantsMax: UInt64 = 8
     /// Milliseconds the silent budget looks back.
     public var silentWindow: UInt64 = WakePolicy.standard.silentWindow

@@ -57,7 +57,7 @@ const policy = [
   ]],
   ["Limits", [
     ["session_token_seconds", "Session token, s", "How long a device may stay away without a new identity token."],
-    ["receipt_participants_max", "Receipts up to", "Participants above which no delivered receipts are written."],
+    ["receipt_participants_max", "Receipts up to", "Participants above which no receipts, delivered or read, are written."],
   ]],
 ];
 

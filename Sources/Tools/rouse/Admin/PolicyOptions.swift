@@ -84,7 +84,7 @@ extension Rouse {
             "how long a session token lives (default 30d)"),
         PolicyNumber(
             "receipt-participants", "receipt_participants_max", .participants,
-            "no delivered receipts in larger conversations (default 8)"),
+            "no receipts, delivered or read, in larger conversations (default 8)"),
     ]
 
     private static let learned = [
