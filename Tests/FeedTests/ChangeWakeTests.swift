@@ -180,6 +180,48 @@ struct ChangeWakeTests {
         #expect(sent.count == 1 && sent.allSatisfy { $0.hasPrefix("silent") }, "\(sent)")
     }
 
+    /// A phone shows the first message. The wake for the second has to wait, and when both are over
+    /// there is nothing to wake for but that.
+    @Test(arguments: ["read", "read one by one", "ended", "muted", "left", "deleted"])
+    func whatIsOverLeavesAPhoneThatLacksTheNewest(_ how: String) throws {
+        let id = try world.converse(["a", "b"])
+        _ = try asleep("b")
+        try world.publish("1", to: id, from: "a")
+        #expect(try pushes.run(0) == ["silent"])
+        try pushes.nap("b", device)
+        // Two silent pushes have some time between them.
+        try world.publish("2", to: id, from: "a")
+        #expect(try pushes.run(0).isEmpty)
+        let tablet = try pushes.open("b", DeviceID(high: 2, low: 2), token: 2).session
+        switch how {
+        case "read":
+            try pushes.acknowledge(
+                tablet, try world.head("b"), reads: [ReadReceipt(conversation: id, through: 2)])
+        case "read one by one":
+            for position in [2, 1] as [UInt64] {
+                let range = InclusiveRange(first: position, last: position)
+                try pushes.acknowledge(
+                    tablet, try world.head("b"),
+                    reads: [ReadReceipt(conversation: id, ranges: [range])])
+            }
+        case "ended": try world.end(id)
+        case "muted":
+            try world.mutate(
+                tablet, 1,
+                .muteConversation(MuteConversation(conversation: id, muted: true)))
+        case "left": try world.remove(["b"], from: id)
+        default:
+            try world.mutate(
+                tablet, 1,
+                .deleteConversation(
+                    DeleteConversation(conversation: id, forEveryone: false)))
+        }
+        let sent = try pushes.run(120_000)
+        #expect(sent.contains { $0.hasPrefix("silent") || $0.hasPrefix("badge") }, "\(sent)")
+        // The next that the phone hears is that nothing is unread.
+        #expect(!sent.contains { $0.hasPrefix("alert") }, "\(sent)")
+    }
+
     /// A mute that is taken back loses no alert that had not left yet, and repeats none that had.
     @Test func anAlertThatWaitsOutlivesAMuteThatIsTakenBack() throws {
         let id = try world.converse(["a", "b"])

@@ -51,6 +51,8 @@ struct UserWorld {
     /// The user has read up to here.
     var readSeq: UInt64 = 0
     var unread: UInt64 = 0
+    /// The place of the first of them, or of those that were read last.
+    var oldestUnread: UInt64 = 0
     /// Everything before it is told.
     var toldBelow = 0
     var wakes: UInt64 = 0
@@ -189,6 +191,7 @@ struct UserWorld {
             tally.awaited += UInt64(devices.count)
         }
         newestMessage = head
+        if unread == 0 { oldestUnread = head }
         unread += 1
         heard?.append((now, .message(conversation: conversation.low)))
         for index in devices.indices {
@@ -290,7 +293,8 @@ struct UserWorld {
             }
             devices[index].machine.badgeMayBeWrong(unread: 0, now: now)
         }
-        if !devices[index].machine.isSessionCounted, devices[index].machine.applied >= readSeq,
+        if !devices[index].machine.isSessionCounted,
+            devices[index].machine.applied >= oldestUnread,
             devices[index].machine.row.badgeDue == nil
         {
             devices[index].machine.usefulCame(

@@ -61,8 +61,8 @@ extension StoreSnapshot {
         return announcement.urgency == .passive
     }
 
-    /// The newest message of somebody else that was read then, if the device may be showing it;
-    /// `nil` also if it was read there.
+    /// A message of somebody else that was read then and that the device may be showing: one of the
+    /// newest, or of the oldest, where the device lacks the newest; `nil` also if it was read there.
     private func readElsewhere(
         _ entry: EntryRecord, on device: DeviceRecord, _ stored: PositionSet
     ) throws(StoreError) -> VisibleChange? {
@@ -73,14 +73,17 @@ extension StoreSnapshot {
             let fellAt = mark.fellAt, !stored.contains(fellAt), mark.fellBy != device.device,
             let read = PositionSet(through: mark.through, rangeBytes: mark.ranges)
         else { return nil }
-        let messages = try records(
-            MessageRecord.self,
-            Scan(
-                index: "message_by_position",
-                prefix: [.app(entry.app), .identifier(entry.conversation)],
-                after: [.unsigned(mark.fellFrom ?? 0)],
-                through: [.unsigned(read.ranges.last?.last ?? read.through)], descending: true,
-                limit: Self.usefulLook))
+        var messages: [MessageRecord] = []
+        for isDescending in [true, false] where messages.count % Self.usefulLook == 0 {
+            messages += try records(
+                MessageRecord.self,
+                Scan(
+                    index: "message_by_position",
+                    prefix: [.app(entry.app), .identifier(entry.conversation)],
+                    after: [.unsigned(mark.fellFrom ?? 0)],
+                    through: [.unsigned(read.ranges.last?.last ?? read.through)],
+                    descending: isDescending, limit: Self.usefulLook))
+        }
         // The mark may have risen since over messages that the device lacks, or the user's own.
         for message in messages
         where message.alerts(entry.user) && read.contains(message.position) {

@@ -144,6 +144,28 @@ extension StoreSnapshot {
             position: message.position)
     }
 
+    /// Messages looked at for the oldest that is meant: behind more of them than these a phone that
+    /// lacks newer ones is told with its next sync.
+    private static var oldestLook: Int { 8 }
+
+    /// The oldest message above a position that counts until it is read, and that is meant, at its
+    /// place in a user's feed.
+    func oldestToBeRead(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID, after position: UInt64,
+        where isMeant: (UInt64) -> Bool
+    ) throws(StoreError) -> EntryRecord? {
+        let entries = try records(
+            EntryRecord.self,
+            Scan(
+                index: "entry_by_place",
+                prefix: [
+                    .app(app), .user(user), .identifier(conversation),
+                    EntryRecord.place(isToBeRead: true),
+                ],
+                after: [.unsigned(position)], limit: Self.oldestLook))
+        return entries.first { isMeant($0.position) }
+    }
+
     private static var noMessage: MessageID { MessageID(high: 0, low: 0) }
 
     /// What the push of a device names that is so far behind that nobody looks through it all:

@@ -63,16 +63,20 @@ public enum WakeRules {
     ///
     /// - Parameters:
     ///   - change: the message that came, or that was read or deleted, at the change's own place.
-    ///   - through: only devices that have applied this much may be showing what it is about; 0:
-    ///     it is new to all of them.
+    ///   - shownFrom: only devices that have applied this much may be showing what it is about; 0:
+    ///     it is new to all of them. Asked for the first device without a session.
     static func usefulCame(
-        _ app: AppID, _ user: UserID, _ change: VisibleChange, shownFrom through: UInt64 = 0,
+        _ app: AppID, _ user: UserID, _ change: VisibleChange,
+        shownFrom: @autoclosure () throws(StoreError) -> UInt64 = 0,
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
         var effects = WakeEffects()
-        for device in try devices(app, user, in: transaction)
-        where device.pushToken != nil && device.applied >= through {
+        var known: UInt64?
+        for device in try devices(app, user, in: transaction) where device.pushToken != nil {
             if try transaction.isSessionCounted(of: device, now: now) { continue }
+            if known == nil { known = try shownFrom() }
+            let through = known ?? 0
+            guard device.applied >= through else { continue }
             var step = try WakeStep(device, in: transaction, now: now)
             // A badge push wakes the app as well.
             if through > 0, step.row.badgeDue != nil { continue }
@@ -174,8 +178,13 @@ public enum WakeRules {
         else { return effects }
         var change = newest.visibleChange
         change.seq = head
+        // A device that lacks the newest of them may be showing the oldest.
         effects += try usefulCame(
-            app, user, change, shownFrom: newest.firstSeq, in: transaction, now: now)
+            app, user, change,
+            shownFrom: try transaction.oldestToBeRead(
+                app, user, conversation, after: before, where: { read.contains($0) }
+            )?.firstSeq ?? newest.firstSeq,
+            in: transaction, now: now)
         return effects
     }
 
@@ -322,7 +331,7 @@ public enum WakeRules {
     }
 
     /// The newest entry of the feed ends what a phone may be showing of the conversation: each
-    /// device that has the conversation's newest unread message would like to know.
+    /// device that has the oldest of its messages that were unread would like to know.
     private static func shownIsOver(
         _ app: AppID, _ user: UserID, _ conversation: ConversationID,
         in transaction: any StoreTransaction, now: Timestamp
@@ -341,8 +350,13 @@ public enum WakeRules {
         else { return WakeEffects() }
         var change = newest.visibleChange
         change.seq = row.head
+        let read = try transaction.readPositions(app, user, conversation)
         return try usefulCame(
-            app, user, change, shownFrom: newest.firstSeq, in: transaction, now: now)
+            app, user, change,
+            shownFrom: try transaction.oldestToBeRead(
+                app, user, conversation, after: read.through, where: { !read.contains($0) }
+            )?.firstSeq ?? newest.firstSeq,
+            in: transaction, now: now)
     }
 
     /// Messages are nothing to alert of any more, and what is unread was counted: cancels with
