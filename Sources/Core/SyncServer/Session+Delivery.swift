@@ -125,6 +125,7 @@ extension Session {
             // Another of the user's devices made the store draw a new epoch. The numbers told
             // so far mean nothing now: the client comes again and is reset.
             close(.epochChanged, now: now, &actions)
+            settle(now: now, &actions)
             return actions
         }
         if page.purpose != .push || read.to > sent { head = max(head, read.head) }

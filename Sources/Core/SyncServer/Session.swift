@@ -387,8 +387,12 @@ public struct Session: Sendable {
     /// The socket is closed, by whichever side.
     public mutating func closed(now: Instant) -> [SessionAction] {
         isClosed = true
-        guard !phase.isEnded else { return [] }
         var actions: [SessionAction] = []
+        guard !phase.isEnded else {
+            // Its end may not be written yet.
+            settle(now: now, &actions)
+            return actions
+        }
         finish(expectedWithin: returnTime(now), rowIsGone: false, now: now, &actions)
         settle(now: now, &actions)
         return actions
