@@ -33,6 +33,46 @@ struct FanOutTests {
         #expect(try world.all(FanOutRecord.self).isEmpty)
     }
 
+    @Test("who is served while a removed app's rows go still has a row, and no feed begins anew")
+    func removedWhileServed() throws {
+        let room = try world.converse(["a", "b", "c", "d", "e"])
+        try world.finishFanOut()
+        for number in 0..<20 { try world.publish("\(number)", to: room, from: "a") }
+        try world.expectDone(.removeApp(World.app))
+        let users = try world.all(UserRecord.self).count
+        var turns = 0
+        while case .progressed(_, true) = try world.ask(.enforceRetention(rows: 2)) {
+            turns += 1
+            try #require(turns < 300)
+            _ = try world.ask(.continueFanOut(recipients: 2))
+            let isServed =
+                try !world.all(FanOutRecord.self).isEmpty || !world.all(EntryRecord.self).isEmpty
+            #expect(try !isServed || world.all(UserRecord.self).count == users)
+        }
+        #expect(turns > 10)
+        #expect(try world.all(UserRecord.self).isEmpty)
+    }
+
+    @Test("nobody comes into an app that is being removed, whatever still waits of it")
+    func nobodyNew() throws {
+        let room = try world.converse(["a", "b", "c", "d", "e"])
+        try world.finishFanOut()
+        try world.publish("1", to: room, from: "a")
+        try world.expectDone(.removeApp(World.app))
+        // As an earlier version left it: users went first.
+        try world.tamper { transaction throws(StoreError) in
+            for table in [UserRecord.table, EntryRecord.table] {
+                for row in try transaction.rows(table, Scan(limit: 999)) {
+                    try transaction.delete(table, key: Array(row.prefix(table.keyCount)))
+                }
+            }
+        }
+        #expect(try world.all(FanOutRecord.self).count == 1)
+        _ = try world.ask(.continueFanOut(recipients: 100))
+        #expect(try world.all(UserRecord.self).isEmpty)
+        #expect(try world.all(EntryRecord.self).isEmpty)
+    }
+
     @Test func laterChangesQueueBehindAJob() throws {
         let id = try world.converse(["a", "b", "c"])
         // The fourth makes it a job; it and what follows keep their order.

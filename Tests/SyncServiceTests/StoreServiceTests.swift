@@ -340,6 +340,35 @@ import Wire
         #expect(beaten.wait(seconds: 20))
     }
 
+    @Test("what contradicts the store fails alone, and not all that is committed with it")
+    func contradiction() throws {
+        let service = try StoreService.start(
+            duties: [], boot: BootID(high: 1, low: 1), epochHalf: 1,
+            open: { HeldStore(isSoleWriter: true) }, onCommit: { _ in })
+        defer { service.stop() }
+        let asker = try StoreAsker(service)
+        defer { asker.stop() }
+        var asked = 1
+        asker.ask { _ = $0.commit(.keepAlive) }
+        // Until the clock has gone on, and it has something to write.
+        while case .committed? = asker.answers(asked).last?.result {
+            asker.ask { _ = $0.commit(.keepAlive) }
+            asked += 1
+        }
+        for name in ["one", "two", "three"] {
+            asker.ask {
+                _ = $0.commit(.keepAlive)
+                _ = $0.commit(.makeApp(name))
+            }
+            asked += 2
+            let results = asker.answers(asked).suffix(2).map(\.result)
+            guard case .failed(.conflict) = results[0], case .committed = results[1] else {
+                Issue.record("\(name): \(results)")
+                return
+            }
+        }
+    }
+
     @Test("a database that takes what a node writes by itself, and no change, does not work")
     func takesOnlyOwnWrites() throws {
         let service = try StoreService.start(
@@ -464,7 +493,15 @@ private final class SickStore: Store {
 
 /// A shared store in which somebody holds the row that says when it was alive.
 private final class HeldStore: Store {
-    private let inner = MemoryStore(tables: Schema.tables, lockRanks: Schema.lockRanks)
+    let isSoleWriter: Bool
+    private let inner: MemoryStore
+
+    init(isSoleWriter: Bool = false) {
+        self.isSoleWriter = isSoleWriter
+        inner = MemoryStore(
+            tables: Schema.tables, lockRanks: isSoleWriter ? [:] : Schema.lockRanks)
+        inner.isSoleWriter = isSoleWriter
+    }
 
     func write(_ body: (any StoreTransaction) throws(StoreError) -> Void) throws(StoreError) {
         try inner.write { transaction throws(StoreError) in

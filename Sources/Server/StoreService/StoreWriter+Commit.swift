@@ -66,9 +66,9 @@ extension StoreWriter {
                 return commit(
                     requests, budget: budget, divides: divides, first: first, answer: answer)
             }
-            if case .conflict = error, !store.isSoleWriter, requests.count > 1,
-                !isOver(division: began)
-            {
+            // A sole writer meets nobody: of its group one request contradicts what is stored, and
+            // the others need not fail with it.
+            if case .conflict = error, requests.count > 1, !isOver(division: began) {
                 health.record(lane: role.number) { $0.failedCommits += 1 }
                 return commitHalves(
                     requests, budget: budget, since: began, first: first, answer: answer)

@@ -173,8 +173,14 @@ extension Work {
     /// Locks the user's row. A user the store has not seen gets one: whoever is named takes part,
     /// whether or not a device of theirs ever logged in (and naming a user tells nothing about
     /// that). The epoch half of such a user is drawn at the first login.
+    ///
+    /// - Throws: a conflict where the app is on its way out: a row made anew would begin the feed
+    ///   again, over entries that have not gone yet. What goes on in the background passes it over.
     func openFeed(_ app: AppID, _ user: UserID) throws(RuleFailure) -> OpenFeed {
         let known = try record(UserRecord.self, [.app(app), .user(user)], lock: .wait)
+        if known == nil, try record(AppRecord.self, [.app(app)]) == nil {
+            throw .store(.conflict("\(app.name) is being removed"))
+        }
         return OpenFeed(
             user: known ?? UserRecord(app: app, user: user, epochHalf: 0, createdAt: now),
             before: known)

@@ -72,6 +72,15 @@ extension Work {
     /// many of them the next one waits.
     private static let removedAtOnce = 16
 
+    /// First what the app itself holds, so that nothing more is done in its name. Then from the end
+    /// of the schema, what is still to be done for users before the users: whoever is served
+    /// meanwhile has a row that says where the feed stands.
+    private static let removalOrder: [Table] = {
+        let own = Schema.tables.filter { $0.columns.first?.name == "app" }
+        let held = [IssuerKeyRecord.table, APIKeyRecord.table, PushCredentialRecord.table]
+        return held + own.reversed().filter { !held.contains($0) }
+    }()
+
     /// One removed app at a time.
     private func deleteRemovedApp(
         _ limit: Int
@@ -89,8 +98,8 @@ extension Work {
         if try record(SessionEndRecord.self, ends.key) != nil {
             return (try continueSessionEnd(ends, atMost: limits.sessionsPerTurn).count, true)
         }
-        // In the order of the rows that protect them: one table a step, so that it is kept.
-        for table in Schema.tables where table.columns.first?.name == "app" {
+        // One table a step, in the order of the rows that protect its own.
+        for table in Self.removalOrder {
             let count = try deleteRows(of: table, Scan(prefix: [.text(app)], limit: limit)) { _ in
                 true
             }
