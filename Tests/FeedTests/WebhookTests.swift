@@ -535,6 +535,29 @@ import Wire
         #expect(try claim().first?.events.map(\.event.number) == new.events.map(\.event.number))
     }
 
+    /// More of them than one step deletes.
+    @Test(arguments: [false, true])
+    func whatNoWebhookAsksForAnyMoreGoes(_ isRemoved: Bool) throws {
+        let (key, limit) = (try hook(), UInt64(RuleLimits().webhookScan))
+        let room = try world.converse(["anna", "bert"])
+        for number in 0..<limit * 2 { try world.publish("\(number)", to: room, from: "anna") }
+        // It is retention's to delete, whose turns are bounded.
+        if isRemoved {
+            #expect(try world.ask(.webhooks(.remove(key))) == .done)
+        } else {
+            _ = try change(key, WebhookChange(isActive: false))
+        }
+        #expect(try kept().count > limit)
+        var turns = 0
+        while case .progressed(_, true) = try world.ask(.enforceRetention(rows: 100)) {
+            turns += 1
+            try #require(turns < 100)
+        }
+        #expect(try kept().isEmpty)
+        let outbox = try #require(try world.all(OutboxRecord.self).first)
+        #expect(outbox.kept == 0 && outbox.trimDue == nil)
+    }
+
     /// Another webhook's failures keep the events in the outbox.
     @Test func whatHappenedWhileAWebhookWasOffIsNotToldAfterALateAnswer() throws {
         let key = try hook()

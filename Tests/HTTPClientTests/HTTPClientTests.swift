@@ -198,6 +198,19 @@ import Testing
         #expect(results == [.failed(.answer)])
     }
 
+    @Test("an answer of which something is missing says what its head says")
+    func cutAnswers() throws {
+        for (head, result) in [
+            ("200 OK", HTTPPostResult.answered(status: 200, retryAfterSeconds: nil)),
+            ("410 Gone", .answered(status: 410, retryAfterSeconds: nil)),
+            ("429 No\r\nRetry-After: 9", .answered(status: 429, retryAfterSeconds: 9)),
+        ] {
+            let peer = try RawPeer("HTTP/1.1 \(head)\r\nContent-Length: 100\r\n\r\nabc")
+            let url = "http://127.0.0.1:\(peer.port)/"
+            #expect(try Self.results(of: [Self.post(url)]) == [result])
+        }
+    }
+
     @Test("a proxy of the environment is not used")
     func proxy() throws {
         for name in ["http_proxy", "https_proxy", "all_proxy", "ALL_PROXY"] {

@@ -8,7 +8,6 @@ final class Transfer {
     private let options: HTTPClientOptions
     private var headers: UnsafeMutablePointer<curl_slist>?
     private var answerBytes = 0
-    private var isCut = false
     private var opened = 0
     private var forbidden = 0
 
@@ -93,9 +92,9 @@ final class Transfer {
 
     /// What the library's result comes to.
     func result(_ code: CURLcode) -> HTTPPostResult {
-        guard code == CURLE_OK || code == CURLE_WRITE_ERROR && isCut else {
-            return .failed(failure(code))
-        }
+        // Something of the body has come: the answer's head is whole, and says what it says, also
+        // where the rest of the body does not come, or is more than anybody wants.
+        guard code == CURLE_OK || answerBytes > 0 else { return .failed(failure(code)) }
         var status = 0
         rouse_curl_info_long(easy, CURLINFO_RESPONSE_CODE, &status)
         guard status >= 200 else { return .failed(.answer) }
@@ -139,11 +138,7 @@ final class Transfer {
 
     fileprivate func received(_ count: Int) -> Int {
         answerBytes += count
-        guard answerBytes <= options.answerBytesMax else {
-            isCut = true
-            return 0
-        }
-        return count
+        return answerBytes <= options.answerBytesMax ? count : 0
     }
 
     fileprivate func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {

@@ -112,10 +112,17 @@ public struct OutboxRecord: Record, Equatable {
     /// What those of them ask for that are active and have nothing to do: such an event rouses
     /// them.
     public var idleKinds: WebhookEventKinds = []
+    /// There are more events that every webhook has behind it than one step deletes: from when on
+    /// the next may; `nil`: there are not.
+    public var trimDue: Timestamp?
 }
 
 extension OutboxRecord {
-    public static let table = Table("webhook_outbox", of: Self.self)
+    public static let table = Table(
+        "webhook_outbox", of: Self.self,
+        indexes: [
+            TableIndex("webhook_outbox_by_trim", on: "trim_due", present: "trim_due", since: 12)
+        ])
 
     public init(columns c: inout some ColumnVisitor, of row: Self?) {
         app = c.key("app", row?.app)
@@ -124,6 +131,7 @@ extension OutboxRecord {
         kept = c.value("kept", row?.kept)
         kinds = c.value("kinds", row?.kinds)
         idleKinds = c.value("idle_kinds", row?.idleKinds)
+        trimDue = c.value("trim_due", row?.trimDue, since: 12)
     }
 }
 

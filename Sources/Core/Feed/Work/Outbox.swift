@@ -108,10 +108,20 @@ extension Work {
         try delete(WebhookEventRecord.self, [.app(event.app), .unsigned(event.number)])
     }
 
-    /// Events that are too old, of one app in one step.
+    /// Events that are too old, or that no webhook asks for any more, of one app in one step.
     ///
     /// - Returns: how many were looked at, and whether there may be more at once.
     func dropEvents(_ limit: Int) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
+        let passed = try records(
+            OutboxRecord.self,
+            Scan(index: "webhook_outbox_by_trim", through: [.timestamp(now)], limit: 1))
+        if let found = passed.first,
+            var outbox = try record(OutboxRecord.self, [.app(found.app)], lock: .wait)
+        {
+            let deleted = try trim(&outbox)
+            try put(outbox)
+            return (max(1, deleted), true)
+        }
         let old = try records(
             WebhookEventRecord.self,
             Scan(
@@ -134,12 +144,16 @@ extension Work {
     }
 
     /// Deletes events that every webhook has behind it.
-    private func trim(_ outbox: inout OutboxRecord) throws(RuleFailure) {
+    ///
+    /// - Returns: how many; what is left has its turn with `dropEvents`.
+    @discardableResult
+    private func trim(_ outbox: inout OutboxRecord) throws(RuleFailure) -> Int {
         var floor = outbox.last + 1
         for webhook in try webhooks(of: outbox.app) where webhook.state.collects {
             floor = min(floor, webhook.next)
         }
-        guard floor > 0 else { return }
+        outbox.trimDue = nil
+        guard floor > 0 else { return 0 }
         let passed = try records(
             WebhookEventRecord.self,
             Scan(
@@ -147,6 +161,8 @@ extension Work {
                 limit: limits.webhookScan))
         for event in passed { try delete(event) }
         outbox.kept -= min(outbox.kept, UInt64(passed.count))
+        outbox.trimDue = passed.count < limits.webhookScan ? nil : now
+        return passed.count
     }
 
     /// After a webhook of the app changed: who asks for what, and what nobody needs any more.
