@@ -7,13 +7,17 @@ import Testing
 @Suite struct SupervisorTests {
     @Test("sockets are taken by their names, and only where they are meant for this process")
     func sockets() {
-        func taken(_ variables: [String: String]) -> [String: Int32] {
+        func taken(_ variables: [String: String]) -> [String: [Int32]] {
             Supervisor(environment: variables, process: 77).sockets
         }
         #expect(
             taken(["LISTEN_PID": "77", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "devices:other"])
-                == ["devices": 3, "other": 4])
-        #expect(taken(["LISTEN_PID": "77", "LISTEN_FDS": "1"]) == ["0": 3])
+                == ["devices": [3], "other": [4]])
+        #expect(taken(["LISTEN_PID": "77", "LISTEN_FDS": "1"]) == ["0": [3]])
+        #expect(
+            taken([
+                "LISTEN_PID": "77", "LISTEN_FDS": "3", "LISTEN_FDNAMES": "devices:api:devices",
+            ]) == ["devices": [3, 5], "api": [4]])
         #expect(taken(["LISTEN_PID": "78", "LISTEN_FDS": "1"]) == [:])
         #expect(taken(["LISTEN_FDS": "1"]) == [:])
         for count in ["-1", "x", ""] {

@@ -1,4 +1,5 @@
 import BackendAPI
+import EventLoop
 import Foundation
 import Model
 import SyncService
@@ -67,9 +68,44 @@ import Testing
         #expect(Server.connectionsLimit(told, 1_000) == 100)
         #expect(try Server.connectionsMax(told, 1_000) == 100)
         let open = Configuration()
-        #expect(Server.connectionsLimit(open, 1_000) == 744)
-        #expect(try Server.connectionsMax(open, 1_000) == 744)
+        #expect(Server.connectionsLimit(open, 1_000) == 612)
+        #expect(try Server.connectionsMax(open, 1_000) == 612)
         #expect(throws: ServerError.self) { try Server.connectionsMax(told, 300) }
+    }
+
+    @Test("whatever devices take, the others have the places that they are told to have")
+    func shares() throws {
+        for descriptors in [320, 400, 1_024, 4_096, 20_000, 1_000_000] {
+            let shares = Server.shares(Configuration(), descriptors)
+            let taken = shares.backends + shares.console + shares.own + shares.devices
+            #expect(taken == descriptors && shares.devices >= descriptors / 2)
+            // Probes and backends connect at any size.
+            #expect(shares.backends >= 40 && shares.console >= 10 && shares.own >= 96)
+        }
+        #expect(Server.shares(Configuration(), 20_000).backends == 512)
+        var many = Configuration()
+        many.webhookDeliveries = 256
+        let room = Server.shares(Configuration(), 20_000).devices
+        #expect(Server.shares(many, 20_000).devices == room - 256 + 32)
+    }
+
+    @Test("a supervisor's sockets are all served, or the start is refused")
+    func inherited() throws {
+        func taken(_ names: String) throws -> [Int32?] {
+            let count = names.split(separator: ":").count
+            let sockets = try Server.inherited(
+                Supervisor(
+                    environment: [
+                        "LISTEN_PID": "7", "LISTEN_FDS": "\(count)", "LISTEN_FDNAMES": names,
+                    ], process: 7))
+            return [sockets.devices, sockets.api]
+        }
+        #expect(try taken("devices:api") == [3, 4])
+        #expect(try taken("api") == [nil, 3])
+        #expect(try taken("whatever") == [3, nil])
+        for wrong in ["devices:devices", "api:devices:api", "whatever:whatever", "devices:other"] {
+            #expect(throws: ConfigurationError.self, "\(wrong)") { try taken(wrong) }
+        }
     }
 
     @Test("rates are those of the configuration; 0 is none")

@@ -186,6 +186,29 @@ import Testing
         }
     }
 
+    @Test("a restore by a link's name is refused: the store behind it would stay as it was")
+    func restoredByLink() throws {
+        try withFolder { folder throws in
+            let (path, copy, link) = ("\(folder)/store.db", "\(folder)/copy", "\(folder)/link.db")
+            let store = try open(folder)
+            try store.put(thing, Sample.row("a", [1]))
+            try SQLiteBackup.copy(store: path, to: copy, replaces: false) { _ in }
+            try store.put(thing, Sample.row("a", [2]))
+            store.close()
+            let files = FileManager.default
+            try files.createSymbolicLink(atPath: link, withDestinationPath: path)
+            let text = refusal { () throws(StoreError) in try restore(copy, link) }
+            #expect(text.contains("not a plain file"), "\(text)")
+            #expect(try files.destinationOfSymbolicLink(atPath: link) == path)
+            // What a restore has kept is no backup, and how it is put back is said.
+            try restore(copy, path)
+            let kept = refusal { () throws(StoreError) in
+                _ = try SQLiteBackupFile(path: "\(path).old")
+            }
+            #expect(kept.contains("put back by hand"), "\(kept)")
+        }
+    }
+
     private func restore(_ backup: String, _ path: String) throws(StoreError) {
         _ = try SQLiteBackup.restore(
             backup, to: path, tables: Sample.tables, keepingOldAs: ".old"

@@ -1,5 +1,28 @@
 import Glibc
 
+/// How a server divides the descriptors that it may open.
+///
+/// What others open has a share of its own each: where devices could take all that is left, an API
+/// with places on paper would stand still at the system's limit, and its probes with it.
+public struct DescriptorShares: Equatable, Sendable {
+    /// Connections of the apps' backends, and of the console's browsers.
+    public let backends: Int
+    public let console: Int
+    /// The store's files or connections, pushes, webhooks, what the loops wait with, and a look
+    /// around.
+    public let own: Int
+    /// The rest: connections of devices.
+    public let devices: Int
+
+    /// - Parameter webhooks: deliveries under way at most.
+    public init(of descriptors: Int, webhooks: Int) {
+        backends = min(512, descriptors / 8)
+        console = min(128, descriptors / 32)
+        own = min(224, descriptors / 5) + webhooks
+        devices = max(1, descriptors - backends - console - own)
+    }
+}
+
 /// The process's file descriptors: each connection takes one.
 public enum Descriptors {
     /// Raises the soft limit to the hard one and returns what holds now. A refusal of the system

@@ -9,8 +9,9 @@ public struct Supervisor: Sendable {
     private let notices: String?
     /// Milliseconds within which it wants a sign of life; `nil`: it wants none.
     public let watchdog: UInt64?
-    /// Listening sockets that it holds, by the names it gives them.
-    public let sockets: [String: Int32]
+    /// Listening sockets that it holds, by the names it gives them: of one unit with several
+    /// addresses all have the same.
+    public let sockets: [String: [Int32]]
 
     /// The first descriptor that is passed (SD_LISTEN_FDS_START).
     private static let firstSocket: Int32 = 3
@@ -30,13 +31,14 @@ public struct Supervisor: Sendable {
         let wanted = environment["WATCHDOG_USEC"].flatMap { UInt64($0) }.map { $0 / 1_000 }
         let isWatched = environment["WATCHDOG_PID"] == nil || isMeant("WATCHDOG_PID")
         watchdog = isWatched ? wanted.flatMap { $0 > 0 ? $0 : nil } : nil
-        var sockets: [String: Int32] = [:]
+        var sockets: [String: [Int32]] = [:]
         if isMeant("LISTEN_PID"), let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }) {
             let names = (environment["LISTEN_FDNAMES"] ?? "").split(
                 separator: ":", omittingEmptySubsequences: false)
             for index in 0..<min(max(count, 0), Self.socketsMax) {
                 let name = Int(index) < names.count ? String(names[Int(index)]) : ""
-                sockets[name.isEmpty ? "\(index)" : name] = Self.firstSocket + index
+                sockets[name.isEmpty ? "\(index)" : name, default: []].append(
+                    Self.firstSocket + index)
             }
         }
         self.sockets = sockets

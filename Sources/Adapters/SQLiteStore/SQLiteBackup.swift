@@ -204,6 +204,10 @@ public enum SQLiteBackup {
         _ backup: String, to path: String, tables: [Table], keepingOldAs suffix: String,
         change: (SQLiteStore) throws(StoreError) -> Void
     ) throws(StoreError) -> String? {
+        // A new file would take the place of the link, and the store behind it stay as it was.
+        guard FileSteps.isPlain(path) else {
+            throw .unavailable("\(path) is not a plain file: name the store itself")
+        }
         let lock = try FileLock(path: "\(path).lock", of: path)
         defer { withExtendedLifetime(lock) {} }
         try StagedStore.finish(path)
@@ -279,7 +283,11 @@ public final class SQLiteBackupFile {
         connection = try Connection(path: path, mode: .reader, busyTimeout: 0)
         do throws(StoreError) {
             guard try SQLiteBackup.isMarked(connection) else {
-                throw .unavailable("\(path) is no backup made by `rouse backup`")
+                throw .unavailable(
+                    "\(path) is no backup made by `rouse backup`. (A store that a restore has kept "
+                        + "is put back by hand: stop the server, move what is in its place away "
+                        + "with its -wal and -shm, and give this file and its -wal their old names)"
+                )
             }
         } catch {
             connection.close()

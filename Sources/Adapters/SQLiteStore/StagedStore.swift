@@ -136,6 +136,12 @@ enum FileSteps {
         return lstat(path, &status) == 0
     }
 
+    /// Whether the name is free, or a file's own.
+    static func isPlain(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG
+    }
+
     /// Whether both names are there and lead to one file.
     static func isSame(_ path: String, _ other: String) -> Bool {
         var (first, second) = (stat(), stat())

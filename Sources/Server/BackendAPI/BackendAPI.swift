@@ -45,15 +45,19 @@ public final class BackendAPI: Sendable {
         /// have them; above it 429.
         public var appAnswerBytesMax = 64 << 20
 
-        /// - Parameter limits: the body's is above what 64 KiB of parts can become in JSON.
+        /// Of browsers: each opens six, and keeps them.
+        public var consoleConnections = 128
+
+        /// - Parameter connections: of backends; one app takes half at most.
         public init(
             host: String = "127.0.0.1", port: UInt16 = 0, adminSocket: String? = nil,
-            limits: HTTPLimits = HTTPLimits(connections: 512, bodyBytes: 512 * 1024)
+            connections: Int = 512
         ) {
             self.host = host
             self.port = port
             self.adminSocket = adminSocket
-            self.limits = limits
+            // Bodies: above what 64 KiB of parts can become in JSON.
+            limits = HTTPLimits(connections: connections, bodyBytes: 512 * 1024)
             appCallsMax = max(1, limits.connections / 2)
         }
     }
@@ -134,7 +138,8 @@ public final class BackendAPI: Sendable {
             }
             if let address = configuration.console {
                 let console = try openConsole(
-                    address, store, surroundings: surroundings, instruments)
+                    address, connections: configuration.consoleConnections, store,
+                    surroundings: surroundings, instruments)
                 floors.append(console.floor)
                 consolePort = console.port
             }
@@ -174,19 +179,17 @@ public final class BackendAPI: Sendable {
         }
     }
 
-    /// Browsers open six connections each, and keep them.
-    private static let consoleLimits = HTTPLimits(connections: 128, bodyBytes: 512 * 1024)
-
     private static func openConsole(
-        _ address: ConsoleAddress, _ store: StoreService, surroundings: Surroundings,
-        _ instruments: Instruments
+        _ address: ConsoleAddress, connections: Int, _ store: StoreService,
+        surroundings: Surroundings, _ instruments: Instruments
     ) throws -> (floor: Floor, port: UInt16, beside: UInt16?) {
         try Floor.open(name: "console") { loop in
             let desk = ConsoleDesk(
                 loop: loop, store: store, surroundings: surroundings, instruments: instruments)
             return try HTTPDoor(loop: loop, desk: desk) { refusal, handler in
                 try HTTPServer(
-                    host: address.host, port: address.port, limits: consoleLimits,
+                    host: address.host, port: address.port,
+                    limits: HTTPLimits(connections: connections, bodyBytes: 512 * 1024),
                     refusal: refusal, handler: handler)
             }
         }

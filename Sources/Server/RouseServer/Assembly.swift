@@ -142,12 +142,22 @@ extension Server {
 
     /// The sockets that a supervisor passes: those called devices and api, or the only one for
     /// devices, whatever its name.
-    static func inherited(_ supervisor: Supervisor) throws -> (devices: Int32?, api: Int32?) {
+    ///
+    /// - Throws: where one would be left without anybody who accepts at it.
+    static func inherited(
+        _ supervisor: Supervisor
+    ) throws(ConfigurationError) -> (devices: Int32?, api: Int32?) {
         let sockets = supervisor.sockets
-        let known = (devices: sockets["devices"], api: sockets["api"])
+        for (name, held) in sockets where held.count > 1 {
+            throw ConfigurationError(
+                "\(held.count) sockets called \(name) were passed (LISTEN_FDS): a server listens at "
+                    + "one of each name, so give its unit one ListenStream= (a port alone, or "
+                    + "[::]:PORT, is IPv4, too)")
+        }
+        let known = (devices: sockets["devices"]?.first, api: sockets["api"]?.first)
         if sockets.count == [known.devices, known.api].compactMap({ $0 }).count { return known }
-        if sockets.count == 1 { return (sockets.first?.value, nil) }
-        throw ServerError(
+        if sockets.count == 1 { return (sockets.first?.value.first, nil) }
+        throw ConfigurationError(
             "\(sockets.count) sockets were passed (LISTEN_FDS), called "
                 + sockets.keys.sorted().joined(separator: ", ")
                 + ": those of Rouse are devices and api (FileDescriptorName= of the unit)")
@@ -187,11 +197,12 @@ extension Server {
         return networks
     }
 
-    /// Descriptors kept for the store, the API, pushes and a look around when devices are many.
-    static let descriptorReserve = 256
-
     /// With fewer there would be no room for as many devices as would be worth a server.
-    static let descriptorsLeast = descriptorReserve + 64
+    static let descriptorsLeast = 320
+
+    static func shares(_ configuration: Configuration, _ descriptors: Int) -> DescriptorShares {
+        DescriptorShares(of: descriptors, webhooks: configuration.webhookDeliveries)
+    }
 
     /// A server that has room for fewer devices, though nobody asked for that, says so.
     static let connectionsFew = 1_000
@@ -199,7 +210,7 @@ extension Server {
     /// How many devices a server with these settings takes.
     static func connectionsLimit(_ configuration: Configuration, _ descriptors: Int) -> Int {
         configuration.connectionsMax > 0
-            ? configuration.connectionsMax : max(1, descriptors - descriptorReserve)
+            ? configuration.connectionsMax : shares(configuration, descriptors).devices
     }
 
     /// What is said where the descriptors leave room for few devices; `nil`: they do not.
@@ -221,7 +232,7 @@ extension Server {
                     + "\(descriptorsLeast) at least; raise the hard limit (ulimit -Hn, "
                     + "LimitNOFILE= of systemd)")
         }
-        let room = descriptors - descriptorReserve
+        let room = shares(configuration, descriptors).devices
         let limit = connectionsLimit(configuration, descriptors)
         guard limit <= room else {
             throw ServerError(

@@ -48,7 +48,7 @@ public struct Configuration: Equatable, Sendable {
     /// `nil`: there is no agent. 0: a free port, told in the log.
     public var agentPort: UInt16?
 
-    /// Device connections; 0: the descriptor limit less 256.
+    /// Device connections; 0: the descriptor limit less what the rest of the server needs.
     public var connectionsMax = 0
     public var handshakesMax = 512
     /// Bytes of frames that have begun, over all connections.
@@ -189,7 +189,8 @@ public struct Configuration: Equatable, Sendable {
             "port of the agent, for HAProxy's agent-check; off: none, 0: a free one",
             \.agentPort),
         integer(
-            "limits.connections", "device connections; 0: the descriptor limit less 256",
+            "limits.connections",
+            "device connections; 0: the descriptor limit less what the rest of the server needs",
             \.connectionsMax, 0...1_000_000),
         integer(
             "limits.handshakes", "TLS handshakes in flight; above it the oldest one ends",

@@ -174,9 +174,11 @@ public final class Server: Sendable {
                     + "\(configuration.listenPort))\(plain ?? ""): \(error)")
         }
         do {
+            let shares = Self.shares(configuration, descriptors)
             var settings = BackendAPI.Configuration(
                 host: configuration.apiHost, port: configuration.apiPort,
-                adminSocket: configuration.adminSocketPath)
+                adminSocket: configuration.adminSocketPath, connections: shares.backends)
+            settings.consoleConnections = shares.console
             settings.inherited = inherited.api
             settings.appRequests = Self.rate(configuration.appAPIRequests)
             settings.console = configuration.consolePort.map {
