@@ -72,12 +72,16 @@ extension Work {
     /// many of them the next one waits.
     private static let removedAtOnce = 16
 
-    /// First what the app itself holds, so that nothing more is done in its name. Then from the end
-    /// of the schema, what is still to be done for users before the users: whoever is served
-    /// meanwhile has a row that says where the feed stands.
+    /// First what the app itself holds, so that nothing more is done in its name, and what is still
+    /// to be done in many feeds, which other apps would wait for. Then from the end of the schema,
+    /// what is users' before the users: whoever is served meanwhile has a row that says where the
+    /// feed stands.
     private static let removalOrder: [Table] = {
         let own = Schema.tables.filter { $0.columns.first?.name == "app" }
-        let held = [IssuerKeyRecord.table, APIKeyRecord.table, PushCredentialRecord.table]
+        let held = [
+            IssuerKeyRecord.table, APIKeyRecord.table, PushCredentialRecord.table,
+            FanOutRecord.table, AnnouncementBatchRecord.table,
+        ]
         return held + own.reversed().filter { !held.contains($0) }
     }()
 
