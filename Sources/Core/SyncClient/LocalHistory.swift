@@ -20,12 +20,6 @@ public struct CompleteRange: Equatable, Sendable {
     public var conversation: ConversationID
     public var first: UInt64
     public var last: UInt64
-
-    public init(conversation: ConversationID, first: UInt64, last: UInt64) {
-        self.conversation = conversation
-        self.first = first
-        self.last = last
-    }
 }
 
 /// One page of a snapshot on its way into the local store.

@@ -44,20 +44,6 @@ public struct WebhookRecord: Record, Equatable {
     /// The process that holds the batch at hand; `nil`: none does, or one of an earlier version.
     public var owner: BootID?
 
-    public init(
-        app: AppID, webhook: WebhookID, url: String, kinds: WebhookEventKinds, secret: String,
-        next: UInt64, createdAt: Timestamp
-    ) {
-        self.app = app
-        self.webhook = webhook
-        self.url = url
-        self.kinds = kinds
-        self.secret = secret
-        self.next = next
-        self.createdAt = createdAt
-        stateSince = createdAt
-    }
-
     public var key: WebhookKey { WebhookKey(app: app, webhook: webhook) }
 }
 

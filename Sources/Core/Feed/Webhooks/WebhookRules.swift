@@ -69,7 +69,7 @@ extension Work {
             ?? OutboxRecord(app: new.key.app, series: new.series & UInt64(Int64.max))
         var webhook = WebhookRecord(
             app: new.key.app, webhook: new.key.webhook, url: new.url, kinds: new.kinds,
-            secret: new.secret, next: outbox.last + 1, createdAt: now)
+            secret: new.secret, stateSince: now, createdAt: now, next: outbox.last + 1)
         // One of this id may have been removed while a batch was under way: its claims were lower,
         // for no batch takes a microsecond, and its answer counts for nothing here.
         webhook.claim = now.milliseconds << 10
