@@ -24,7 +24,9 @@ extension Work {
             try self.giveUpDistinct(conversation)
         }
         note(
-            WebhookEvent(.conversationDeleted, conversation.conversation, by: actor.name), app)
+            WebhookEventRecord(
+                app: app, kind: .conversationDeleted, conversation: conversation.conversation,
+                user: actor.name))
     }
 
     /// The messages up to now, for this user on all the own devices; the conversation comes back

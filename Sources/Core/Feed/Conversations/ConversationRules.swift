@@ -58,9 +58,10 @@ extension Work {
             try put(metadata)
         }
         try join(users, &conversation, by: actor)
-        var event = WebhookEvent(.conversationCreated, id, by: actor.name)
-        event.joined = users.map(\.name)
-        note(event, app)
+        note(
+            WebhookEventRecord(
+                app: app, kind: .conversationCreated, conversation: id, user: actor.name,
+                joined: users.map(\.name)))
         return conversation
     }
 
@@ -89,9 +90,10 @@ extension Work {
         }
         guard !added.isEmpty else { return conversation }
         try join(added, &conversation, by: actor)
-        var event = WebhookEvent(.participantsChanged, conversation.conversation, by: actor.name)
-        event.joined = added.map(\.name)
-        note(event, app)
+        note(
+            WebhookEventRecord(
+                app: app, kind: .participantsChanged, conversation: conversation.conversation,
+                user: actor.name, joined: added.map(\.name)))
         return conversation
     }
 
@@ -190,8 +192,10 @@ extension Work {
                 try self.put(member)
             }
         }
-        var event = WebhookEvent(.participantsChanged, conversation.conversation, by: actor.name)
-        event.left = leaving.map(\.user.name)
-        note(event, conversation.app)
+        note(
+            WebhookEventRecord(
+                app: conversation.app, kind: .participantsChanged,
+                conversation: conversation.conversation, user: actor.name,
+                left: leaving.map(\.user.name)))
     }
 }

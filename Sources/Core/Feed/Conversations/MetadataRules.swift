@@ -17,9 +17,10 @@ extension Work {
         try deliver(.metadata, object: [], joining: 0, in: &conversation) {
             _ throws(RuleFailure) in try self.put(changed)
         }
-        var event = WebhookEvent(.metadataChanged, conversation.conversation, by: actor.name)
-        event.version = metadata.version
-        note(event, app)
+        note(
+            WebhookEventRecord(
+                app: app, kind: .metadataChanged, conversation: conversation.conversation,
+                version: metadata.version, user: actor.name))
         return metadata
     }
 

@@ -56,7 +56,7 @@ extension Work {
         message.pushOptions = try presentation(of: message).encoded
         message.editedAt = now
         let edited = try change(message, in: &conversation)
-        note(WebhookEvent(.messageEdited, edited, by: actor.name), app)
+        note(WebhookEventRecord(.messageEdited, edited, by: actor.name))
         return edited
     }
 
@@ -88,7 +88,7 @@ extension Work {
         message.deletedAt = now
         if case .user(let user) = actor { message.deletedBy = user.name }
         let deleted = try change(message, in: &conversation)
-        note(WebhookEvent(.messageDeleted, deleted, by: actor.name), app)
+        note(WebhookEventRecord(.messageDeleted, deleted, by: actor.name))
     }
 
     private func change(

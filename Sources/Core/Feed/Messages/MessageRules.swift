@@ -36,7 +36,7 @@ extension Work {
         try deliver(.message, object: id.bytes, joining: 0, in: &conversation) {
             _ throws(RuleFailure) in try self.insert(message)
         }
-        note(WebhookEvent(.messageCreated, message, by: sender), app)
+        note(WebhookEventRecord(.messageCreated, message, by: sender))
         return message
     }
 

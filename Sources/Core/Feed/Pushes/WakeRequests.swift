@@ -11,7 +11,12 @@ extension Work {
     func finishPush(_ request: FinishPush) throws(RuleFailure) -> StoreAnswer {
         let (answer, wakes) = try stored(try WakeRules.finish(request, in: transaction, now: now))
         effects.note(wakes)
-        for dropped in wakes.dropped { note(WebhookEvent(dropped), dropped.app) }
+        for dropped in wakes.dropped {
+            note(
+                WebhookEventRecord(
+                    app: dropped.app, kind: .tokenDropped, user: dropped.user.name,
+                    device: dropped.device, feedback: dropped.number))
+        }
         return .pushFinished(answer)
     }
 

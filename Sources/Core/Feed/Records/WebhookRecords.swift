@@ -118,9 +118,10 @@ extension OutboxRecord {
 /// leave the server.
 public struct WebhookEventRecord: Record, Equatable {
     public var app: AppID
-    public var number: UInt64
+    /// It gets this and its times when it is written down.
+    public var number: UInt64 = 0
     public var kind: WebhookEventKind
-    public var at: Timestamp
+    public var at = Timestamp.blank
     /// `nil`: it is about a device or a user.
     public var conversation: ConversationID?
     public var message: MessageID?
@@ -135,7 +136,7 @@ public struct WebhookEventRecord: Record, Equatable {
     public var device: DeviceID?
     /// The number of the token feedback it tells; 0: none.
     public var feedback: UInt64 = 0
-    public var expiresAt: Timestamp
+    public var expiresAt = Timestamp.blank
 
     /// Names hold no control character.
     private static func text(_ names: [String]) -> String { names.joined(separator: "\n") }

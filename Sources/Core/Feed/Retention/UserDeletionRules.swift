@@ -299,7 +299,9 @@ extension Work {
             try put(
                 NameErasureRecord(
                     app: deletion.app, user: deletion.user, due: now + limits.nameLifetime))
-            note(WebhookEvent(deleted: deletion.user), deletion.app)
+            note(
+                WebhookEventRecord(
+                    app: deletion.app, kind: .userDeleted, user: deletion.user.name))
         }
         return max(1, deleted)
     }

@@ -23,7 +23,7 @@ final class Work {
     let zones: any ZoneClock
     var effects: Effects
     /// For webhooks, until the step writes them down.
-    var events: [(event: WebhookEvent, app: AppID)] = []
+    var events: [WebhookEventRecord] = []
     /// The object that was last appended to a feed, as its entries show it; `nil` there: not
     /// without a read.
     var tailState: (object: TailIdentity, state: TailState?)?
