@@ -89,7 +89,7 @@ extension Work {
         guard device.pushToken != nil else { return }
         var detached = device
         effects.detached.append(DetachedDevice(device))
-        try stored(try WakeRules.detachToken(&detached, in: transaction, now: now))
+        try stored(try wakeRules.detachToken(&detached))
         device = detached
     }
 

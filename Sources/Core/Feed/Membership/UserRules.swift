@@ -25,15 +25,9 @@ extension Work {
         let isLess = try stored(
             try transaction.recountUnread(session.app, session.user, id, now: now))
         if isLess {
-            effects.note(
-                try stored(
-                    try WakeRules.unreadFell(
-                        session.app, session.user, id, in: transaction, now: now)))
+            try noteWakes(try wakeRules.unreadFell(session.app, session.user, id))
         } else if !request.muted {
-            effects.note(
-                try stored(
-                    try WakeRules.unmuted(
-                        session.app, session.user, id, in: transaction, now: now)))
+            try noteWakes(try wakeRules.unmuted(session.app, session.user, id))
         }
     }
 

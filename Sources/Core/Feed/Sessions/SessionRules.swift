@@ -124,8 +124,7 @@ extension Work {
         guard request.role == .app else { return false }
         var opened = device
         let (hadRow, wakes) = try stored(
-            try WakeRules.sessionOpened(
-                &opened, wake: request.wake, in: transaction, now: now))
+            try wakeRules.sessionOpened(&opened, wake: request.wake))
         effects.note(wakes)
         if opened != device { try put(opened) }
         device = opened
@@ -203,9 +202,9 @@ extension Work {
     ) throws(RuleFailure) {
         var attached = device
         effects.detached += try stored(
-            try WakeRules.registerToken(
+            try wakeRules.registerToken(
                 &attached, token: registration.token, environment: environment,
-                topic: registration.topic, in: transaction, now: now))
+                topic: registration.topic))
         device = attached
     }
 
@@ -254,7 +253,7 @@ extension Work {
         row.dormantAt = request.dormantAfter.map { now + $0 }
         try put(row)
         if row.counts(now: now) {
-            try stored(try WakeRules.sessionCounts(device, in: transaction, now: now))
+            try stored(try wakeRules.sessionCounts(device))
         }
         return .done
     }

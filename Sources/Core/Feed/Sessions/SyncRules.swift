@@ -188,11 +188,8 @@ extension Work {
         _ device: inout DeviceRecord, ranges: [InclusiveRange] = [], completesSync: Bool = false
     ) throws(RuleFailure) {
         var covered = device
-        effects.note(
-            try stored(
-                try WakeRules.applied(
-                    &covered, ranges: ranges, completesSync: completesSync, in: transaction,
-                    now: now)))
+        try noteWakes(
+            try wakeRules.applied(&covered, ranges: ranges, completesSync: completesSync))
         device = covered
     }
 }
