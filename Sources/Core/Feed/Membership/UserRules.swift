@@ -34,9 +34,7 @@ extension Work {
     /// MSG-27.
     func blockUser(_ request: BlockUser, _ session: SessionKey) throws(RuleFailure) {
         let other = UserID(request.user)
-        guard other.isValid, other != session.user else {
-            throw .refused(.malformed, "not another user's name")
-        }
+        try require(other.isValid && other != session.user, .malformed, "not another user's name")
         var feed = try openFeed(session.app, session.user)
         var block =
             try record(BlockRecord.self, blockKey(session.app, session.user, other))
@@ -46,9 +44,7 @@ extension Work {
             let known = try records(
                 BlockRecord.self,
                 Scan(prefix: [.app(session.app), .user(session.user)], limit: limits.blocks))
-            guard known.count < limits.blocks else {
-                throw .refused(.limit, "more than \(limits.blocks) blocks")
-            }
+            try require(known.count < limits.blocks, .limit, "more than \(limits.blocks) blocks")
         }
         block.isBlocked = request.blocked
         feed.user.blocksNobody = false

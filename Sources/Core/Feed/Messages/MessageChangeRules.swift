@@ -20,9 +20,7 @@ extension Work {
                 member.joinedPosition < known.position
             else { throw missing }
         }
-        guard conversation.deletedAt == nil else {
-            throw .refused(.gone, "the conversation was deleted")
-        }
+        try require(conversation.deletedAt == nil, .gone, "the conversation was deleted")
         guard let message = try record(MessageRecord.self, key, lock: .wait) else {
             throw missing
         }
@@ -44,9 +42,7 @@ extension Work {
         try checkContent(request.parts, request.push)
         var (conversation, message) = try reachableMessage(app, request.message, actor)
         try checkAuthor(message, actor)
-        guard message.deletedAt == nil else {
-            throw .refused(.gone, "the message was deleted")
-        }
+        try require(message.deletedAt == nil, .gone, "the message was deleted")
         guard request.baseVersion == 0 || request.baseVersion == message.version else {
             throw .refused(.versionConflict, "the message has version \(message.version)")
         }
@@ -125,9 +121,7 @@ extension Work {
         guard let older = try entry(of: .message, like: object, in: feed.user) else {
             let isThere = member.leftRevision == nil && member.joinedPosition < message.position
             guard isThere else { throw missing }
-            guard conversation.deletedAt == nil else {
-                throw .refused(.gone, "the conversation was deleted")
-            }
+            try require(conversation.deletedAt == nil, .gone, "the conversation was deleted")
             if let waiting = try oldestJob(app, conversation.conversation),
                 waiting.revision <= message.revision
             {

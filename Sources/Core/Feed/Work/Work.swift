@@ -108,6 +108,13 @@ final class Work {
         }
     }
 
+    /// What is asked is refused unless this holds.
+    func require(
+        _ holds: Bool, _ code: Code, _ detail: @autoclosure () -> String
+    ) throws(RuleFailure) {
+        guard holds else { throw .refused(code, detail()) }
+    }
+
     /// Runs `body`; if it fails, what it wrote and noted is undone.
     func savepoint<Value>(
         _ body: () throws(RuleFailure) -> Value
