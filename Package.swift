@@ -328,9 +328,9 @@ let package = Package(
         test(
             "SyncServiceTests",
             [
-                "SyncService", "StoreService", "SQLiteStore", "EventLoop", "Crypto", "Telemetry",
-                "Client", "RouseClient", "MemoryStore", "SyncServer", "SyncClient", "Feed", "Wire",
-                "Model",
+                "SyncService", "StoreService", "Scenario", "SQLiteStore", "EventLoop", "Crypto",
+                "Telemetry", "Client", "RouseClient", "MemoryStore", "SyncServer", "SyncClient",
+                "Feed", "Wire", "Model",
             ]),
         test("CommandLineTests", ["rouse"]),
         test("ChatTests", ["Chat", "RouseClient", "AppLife", "SyncClient", "Wire", "Model"]),

@@ -10,7 +10,7 @@ import Testing
     private func sent(_ attempts: UInt64 = 0) -> WebhookRecord {
         var webhook = WebhookRecord(
             app: AppID("shop"), webhook: WebhookID(high: 1, low: 1), url: "u", kinds: .all,
-            secret: "s", next: 5, createdAt: Self.start)
+            secret: "s", stateSince: Self.start, createdAt: Self.start, next: 5)
         webhook.attempts = attempts
         webhook.failingSince = attempts > 0 ? Self.start : nil
         webhook.claimed(

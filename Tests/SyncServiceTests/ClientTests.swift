@@ -4,6 +4,7 @@ import EventLoop
 import Foundation
 import MemoryStore
 import Model
+import Scenario
 import SyncClient
 import SyncService
 import Testing

@@ -235,7 +235,11 @@ import Wire
         #expect(
             desk.give(Desk.page(10, [11], epoch: Epoch(high: 7, low: 9))) == [
                 "send CLOSE 3001 applied 10", "leave anna", "close 3001",
+                "store end 10 within 10000",
             ])
+        desk.answer(.done)
+        desk.run { $0.closed(now: $1) }
+        #expect(desk.session.isFinished)
     }
 
     /// P3, also when the ACK overtakes the store's answer to the SYNC.

@@ -76,18 +76,6 @@ import Wire
         #expect(desk.session.isOpen)
     }
 
-    @Test("the end that a page of another epoch makes is written at once")
-    func anotherEpoch() {
-        var desk = Desk.open()
-        desk.move(to: 11, .message)
-        let other = Epoch(high: 77, low: 77)
-        let lines = desk.give(Desk.page(10, [11], epoch: other))
-        #expect(lines.contains { $0.hasPrefix("store end 10") }, "\(lines)")
-        desk.answer(.done)
-        desk.run { $0.closed(now: $1) }
-        #expect(desk.session.isFinished)
-    }
-
     @Test("a session in doubt looks once more, and the look decides")
     func doubted() {
         var desk = Desk.open()

@@ -38,6 +38,6 @@ import Wire
         decoder.append(frame.encoded)
         #expect(try decoder.next() == frame)
         #expect(try decoder.next() == nil)
-        #expect(decoder.isBetweenFrames)
+        #expect(decoder.bufferedBytes == 0)
     }
 }

@@ -58,9 +58,6 @@ public struct AppLife: Equatable, Sendable {
 
     public init(limits: Limits = Limits()) { self.limits = limits }
 
-    /// Tasks that the system waits for.
-    public var openTasks: Int { tasks.count }
-
     /// By when this task is completed, whatever stands.
     public func end(of task: SystemTask) -> Instant {
         let deadline = task.deadline.milliseconds

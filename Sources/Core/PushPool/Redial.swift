@@ -19,8 +19,6 @@ struct Redial: Equatable {
         self.soundAge = soundAge
     }
 
-    func mayConnect(now: Instant) -> Bool { nextAt.map { $0 <= now } ?? true }
-
     /// A connection ended, or takes no more streams.
     ///
     /// - Parameters:

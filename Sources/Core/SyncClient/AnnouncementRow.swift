@@ -22,14 +22,10 @@ extension TableLocalStore {
     /// The announcements that are here, the newest first.
     public func announcements() throws(LocalStoreError) -> [AnnouncementRow] {
         try read { snapshot throws(StoreError) in
-            let records = try snapshot.records(
-                LocalEntryRecord.self,
-                Scan(
-                    prefix: [.unsigned(6), .blob([])], descending: true,
-                    limit: AnnouncementRow.rowsMax))
+            var scan = Scan(.announcement, of: [], limit: AnnouncementRow.rowsMax)
+            scan.descending = true
             var rows: [AnnouncementRow] = []
-            for record in records {
-                let entry: Entry = try Self.decoded(record.entry)
+            for entry in try snapshot.entries(scan) {
                 guard case .announcement(let state) = entry.body, let id = MessageID(entry.object)
                 else { continue }
                 let isReadHere = try Self.isReadHere(id, snapshot)

@@ -18,10 +18,10 @@ struct ClearedPositions {
     mutating func covers(
         _ row: LocalEntryRecord, _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> Bool {
-        guard row.kind != 0, !row.conversation.isEmpty else { return false }
+        guard row.kind != .conversation, !row.conversation.isEmpty else { return false }
         let through = try through(row.conversation, snapshot)
         if through == Self.everything { return true }
-        return row.kind == 2 && row.position > 0 && row.position <= through
+        return row.kind == .message && row.position > 0 && row.position <= through
     }
 
     /// Whether the tombstone says that messages are deleted above the position up to which this
@@ -44,8 +44,7 @@ struct ClearedPositions {
     ) throws(StoreError) -> UInt64 {
         if let position = known[conversation] { return position }
         let found = try snapshot.record(
-            LocalEntryRecord.self,
-            [.unsigned(LocalEntryRecord.clearedKind), .blob(conversation), .blob([])])
+            LocalEntryRecord.self, LocalEntryRecord.key(.cleared, conversation))
         let position = found?.round == round ? found?.position ?? 0 : 0
         known[conversation] = position
         return position
@@ -68,7 +67,6 @@ struct ClearedPositions {
         guard try through(conversation, transaction) == Self.everything else { return }
         known[conversation] = 0
         try transaction.delete(
-            LocalEntryRecord.self,
-            [.unsigned(LocalEntryRecord.clearedKind), .blob(conversation), .blob([])])
+            LocalEntryRecord.self, LocalEntryRecord.key(.cleared, conversation))
     }
 }

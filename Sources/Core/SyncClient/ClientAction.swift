@@ -14,13 +14,13 @@ public enum ClientAction: Equatable, Sendable {
     /// `LocalStore.apply`; answer with `committed` or `storeFailed`. Changes are applied in order,
     /// and none after one that failed.
     case apply(LocalChange)
-    /// `LocalHistoryStore.applyHistory`; answer with `historyCommitted` or `storeFailed`.
+    /// `LocalStore.applyHistory`; answer with `historyCommitted` or `storeFailed`.
     case applyHistory(HistoryChange)
-    /// `LocalHistoryStore.applySnapshot`; answer with `snapshotCommitted` or `storeFailed`.
+    /// `LocalStore.applySnapshot`; answer with `snapshotCommitted` or `storeFailed`.
     case applySnapshot(SnapshotChange)
-    /// `LocalHistoryStore.digest`; answer with `digestComputed`. Failing is `storeFailed`.
+    /// `LocalStore.digest`; answer with `digestComputed`. Failing is `storeFailed`.
     case sumUp
-    /// `LocalHistoryStore.orphans`; answer with `orphansLoaded`. Failing is `storeFailed`.
+    /// `LocalStore.orphans`; answer with `orphansLoaded`. Failing is `storeFailed`.
     case loadOrphans(limit: Int)
     /// `LocalStore.saveResults`; failing is `storeFailed`.
     case saveResults([MutationResult])

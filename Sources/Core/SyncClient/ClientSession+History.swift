@@ -180,7 +180,7 @@ extension ClientSession {
         return true
     }
 
-    /// What `LocalHistoryStore.orphans` gave: their conversations are fetched (HIS-9).
+    /// What `LocalStore.orphans` gave: their conversations are fetched (HIS-9).
     public mutating func orphansLoaded(
         _ conversations: [ConversationID], now: Instant
     ) -> [ClientAction] {
@@ -355,7 +355,7 @@ extension ClientSession {
         actions.append(.sumUp)
     }
 
-    /// What `LocalHistoryStore.digest` gave.
+    /// What `LocalStore.digest` gave.
     public mutating func digestComputed(
         _ digest: LocalDigest, now: Instant
     ) -> [ClientAction] {

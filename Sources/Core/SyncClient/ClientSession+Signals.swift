@@ -17,14 +17,11 @@ extension ClientSession {
     /// often as it happens: the same is not sent again within `signalInterval`. Without a
     /// connection that agreed on signals it is dropped. That the user looks at a conversation is
     /// said again, on each connection, until something else is looked at or nothing is.
-    ///
-    /// - Parameter time: how long it holds without another, in milliseconds; 0: the server's.
     public mutating func signal(
-        _ kind: SignalKind, in conversation: ConversationID, time: Milliseconds = 0, now: Instant
+        _ kind: SignalKind, in conversation: ConversationID, now: Instant
     ) -> [ClientAction] {
         switch kind {
-        case .present where presence?.conversation != conversation || presence?.time != time:
-            presence = (conversation, time, now)
+        case .present where presence?.conversation != conversation: presence = (conversation, now)
         case .away where presence?.conversation == conversation: presence = nil
         default: break
         }
@@ -36,11 +33,9 @@ extension ClientSession {
         }
         lastSignal = LiveSignal(
             conversation: conversation, user: user, kind: kind, until: now + limits.signalInterval)
-        if kind == .present { presence = (conversation, time, now + interval(of: time)) }
+        if kind == .present { presence = (conversation, now + presenceInterval) }
         var actions: [ClientAction] = []
-        let signal = Signal(
-            conversation: conversation, kind: kind, ttlMs: UInt32(clamping: time))
-        send(.signal(signal), now: now, &actions)
+        send(.signal(Signal(conversation: conversation, kind: kind)), now: now, &actions)
         return actions
     }
 
@@ -54,18 +49,16 @@ extension ClientSession {
         phase == .open && maySignal && appState.phase == .foreground ? presence?.at : nil
     }
 
-    private func interval(of time: Milliseconds) -> Milliseconds {
-        max(limits.signalInterval, (time == 0 ? limits.signalTime : time) * 2 / 3)
+    private var presenceInterval: Milliseconds {
+        max(limits.signalInterval, limits.signalTime * 2 / 3)
     }
 
     /// SIG-2: before the time of what was said is over.
     mutating func renewPresence(now: Instant, _ actions: inout [ClientAction]) {
         guard let presence, let at = presenceAt, at <= now else { return }
-        let next = now + interval(of: presence.time)
+        let next = now + presenceInterval
         self.presence?.at = next
-        let signal = Signal(
-            conversation: presence.conversation, kind: .present,
-            ttlMs: UInt32(clamping: presence.time))
+        let signal = Signal(conversation: presence.conversation, kind: .present)
         send(.signal(signal), now: now, &actions)
     }
 

@@ -109,7 +109,7 @@ public struct ClientSession: Sendable {
     /// What was signalled last, and until when it need not be said again.
     var lastSignal: LiveSignal?
     /// What the user looks at, how long one signal of it holds, and when the next is due.
-    var presence: (conversation: ConversationID, time: Milliseconds, at: Instant)?
+    var presence: (conversation: ConversationID, at: Instant)?
     /// Signals of others that hold: at most `limits.liveSignals`.
     var liveSignals: [LiveSignal] = []
     var bodyBytes = FrameLimits.beforeWelcome.bodyBytes

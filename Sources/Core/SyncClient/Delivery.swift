@@ -81,22 +81,15 @@ struct Reach {
     init(
         in conversation: [UInt8], without user: String, _ snapshot: any StoreSnapshot
     ) throws(StoreError) {
-        let rows = try snapshot.records(
-            LocalEntryRecord.self,
-            Scan(prefix: [.unsigned(3), .blob(conversation)], limit: Self.receiptsMax))
-        for row in rows {
-            let entry: Entry = try TableLocalStore.decoded(row.entry)
+        let receipts = Scan(.receipt, of: conversation, limit: Self.receiptsMax)
+        for entry in try snapshot.entries(receipts) {
             guard case .receipt(let state) = entry.body, !state.user.isExactly(user) else {
                 continue
             }
             var other = Other(delivered: state.deliveredThrough, read: state.readThrough)
-            let member = try snapshot.record(
-                LocalEntryRecord.self,
-                [.unsigned(1), .blob(conversation), .blob(Array(state.user.utf8))])
-            if let member {
-                let entry: Entry = try TableLocalStore.decoded(member.entry)
-                if case .participant(let state) = entry.body { other.joined = state.joinedPosition }
-            }
+            let member = try snapshot.entry(
+                .participant, of: conversation, Array(state.user.utf8))
+            if case .participant(let state) = member?.body { other.joined = state.joinedPosition }
             others.append(other)
         }
     }

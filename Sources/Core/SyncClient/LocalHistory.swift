@@ -20,12 +20,6 @@ public struct CompleteRange: Equatable, Sendable {
     public var conversation: ConversationID
     public var first: UInt64
     public var last: UInt64
-
-    public init(conversation: ConversationID, first: UInt64, last: UInt64) {
-        self.conversation = conversation
-        self.first = first
-        self.last = last
-    }
 }
 
 /// One page of a snapshot on its way into the local store.
@@ -91,45 +85,4 @@ public struct LocalCounts: Equatable, Sendable {
     public var messages = 0
 
     public init() {}
-}
-
-/// The durable half of history, beside `LocalStore`'s of the feed; the same rules hold.
-public protocol LocalHistoryStore: AnyObject {
-    /// Stores each entry, as `LocalStore.apply` does in its second and third step; then stale
-    /// messages within `complete` that the change does not hold are deleted. The cursor stays.
-    ///
-    /// Returns the entries that changed a row, in order.
-    func applyHistory(_ change: HistoryChange) throws(LocalStoreError) -> [Entry]
-
-    /// Makes a page of a snapshot durable in one transaction, in this order:
-    /// 1. `isFirst`: every row of the feed is marked stale, the cursor is forgotten, and
-    ///    `historyThrough` becomes that of `start`.
-    /// 2. The page's entries are stored as in `applyHistory`.
-    /// 3. `isFirst` with `resendSince`: stale announcements are deleted whose ids are not below
-    ///    the lowest of the page, or all if it holds none (HIS-19).
-    ///    Of each conversation of the page are deleted, if they are stale: its state, metadata,
-    ///    settings and read mark; with `participantsComplete` participants and receipts; messages
-    ///    from `completeFrom` on.
-    /// 4. `isLast`: stale blocks are deleted, and each conversation whose state is stale, with
-    ///    everything of it; the cursor becomes `start`. Else `start` and the continuation are
-    ///    kept for `load`.
-    ///
-    /// Where step 3 or 4 deletes a message that this user sent, or a conversation that this user
-    /// made, at or after `resendSince`, or where such a message is stale below `completeFrom`, its
-    /// making is put into the outbox again, as `enqueue` does at `time`, before the mutations above
-    /// `mutationFloor` that wait there: these get new numbers behind it, in order (HIS-21). Left
-    /// out are conversations that this user has left, and messages at or below the user's
-    /// `joinedPosition`, the lower one of before the page and of after it.
-    ///
-    /// Returns the entries that changed a row, and the highest mutation number given.
-    func applySnapshot(
-        _ change: SnapshotChange, at time: Timestamp
-    ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64)
-
-    /// Conversations of which rows are here but not their state, at most `limit`.
-    func orphans(limit: Int) throws(LocalStoreError) -> [ConversationID]
-
-    /// Sums up what a digest does (HIS-30), over as many positions, at most 50, as every
-    /// conversation is whole for.
-    func digest() throws(LocalStoreError) -> LocalDigest
 }

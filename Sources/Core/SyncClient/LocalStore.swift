@@ -10,7 +10,7 @@ public import Wire
 /// Rows and what makes them the same object (SYN-3): a conversation by its id; a participant and
 /// a receipt by conversation and user; a message by its id; a read mark by its conversation. A
 /// tombstone is a version of what it names.
-public protocol LocalStore: LocalHistoryStore {
+public protocol LocalStore: AnyObject {
     /// Everything a `ClientSession` needs to begin.
     func load() throws(LocalStoreError) -> LocalState
 
@@ -87,6 +87,46 @@ public protocol LocalStore: LocalHistoryStore {
     ///
     /// Returns those that were dropped.
     func endReads(_ answered: [ReadReceipt]) throws(LocalStoreError) -> [ReadReceipt]
+
+    // Beside the feed: history, snapshots and digests (history.md).
+
+    /// Stores each entry, as `apply` does in its second and third step; then stale
+    /// messages within `complete` that the change does not hold are deleted. The cursor stays.
+    ///
+    /// Returns the entries that changed a row, in order.
+    func applyHistory(_ change: HistoryChange) throws(LocalStoreError) -> [Entry]
+
+    /// Makes a page of a snapshot durable in one transaction, in this order:
+    /// 1. `isFirst`: every row of the feed is marked stale, the cursor is forgotten, and
+    ///    `historyThrough` becomes that of `start`.
+    /// 2. The page's entries are stored as in `applyHistory`.
+    /// 3. `isFirst` with `resendSince`: stale announcements are deleted whose ids are not below
+    ///    the lowest of the page, or all if it holds none (HIS-19).
+    ///    Of each conversation of the page are deleted, if they are stale: its state, metadata,
+    ///    settings and read mark; with `participantsComplete` participants and receipts; messages
+    ///    from `completeFrom` on.
+    /// 4. `isLast`: stale blocks are deleted, and each conversation whose state is stale, with
+    ///    everything of it; the cursor becomes `start`. Else `start` and the continuation are
+    ///    kept for `load`.
+    ///
+    /// Where step 3 or 4 deletes a message that this user sent, or a conversation that this user
+    /// made, at or after `resendSince`, or where such a message is stale below `completeFrom`, its
+    /// making is put into the outbox again, as `enqueue` does at `time`, before the mutations above
+    /// `mutationFloor` that wait there: these get new numbers behind it, in order (HIS-21). Left
+    /// out are conversations that this user has left, and messages at or below the user's
+    /// `joinedPosition`, the lower one of before the page and of after it.
+    ///
+    /// Returns the entries that changed a row, and the highest mutation number given.
+    func applySnapshot(
+        _ change: SnapshotChange, at time: Timestamp
+    ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64)
+
+    /// Conversations of which rows are here but not their state, at most `limit`.
+    func orphans(limit: Int) throws(LocalStoreError) -> [ConversationID]
+
+    /// Sums up what a digest does (HIS-30), over as many positions, at most 50, as every
+    /// conversation is whole for.
+    func digest() throws(LocalStoreError) -> LocalDigest
 }
 
 /// What went wrong with the local store.

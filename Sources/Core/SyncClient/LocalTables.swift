@@ -29,21 +29,32 @@ extension LocalStateRecord {
     }
 }
 
-/// The newest known state of one object (SYN-3).
-struct LocalEntryRecord: Record, Equatable {
-    /// A number of its own for each kind of object; never renumbered.
-    var kind: UInt64
-    /// The highest kind there is.
-    static let kindMax: UInt64 = 9
+/// The kinds of objects, as rows number them; never renumbered.
+enum LocalKind: UInt64, StoredNumber, CaseIterable {
+    case conversation = 0
+    case participant = 1
+    /// Or what is left of one that was deleted.
+    case message = 2
+    case receipt = 3
+    case readMark = 4
+    case metadata = 5
+    case announcement = 6
+    case settings = 7
+    case block = 8
     /// No object: up to which position the user deleted the conversation's messages (MSG-36). The
     /// tombstone that said so makes room for the conversation when that returns.
-    static let clearedKind: UInt64 = 9
+    case cleared = 9
+}
+
+/// The newest known state of one object (SYN-3).
+struct LocalEntryRecord: Record, Equatable {
+    var kind: LocalKind
     var conversation: [UInt8]
     /// The message's id, or a user's name in UTF-8; empty for a conversation and a read mark.
-    var object: [UInt8]
+    var object: [UInt8] = []
     var version: UInt64
     /// Of a message, in its conversation; else 0.
-    var position: UInt64
+    var position: UInt64 = 0
     /// The reset in whose course, or after which, the row was met last; it is stale if that is
     /// not the newest one.
     var round: UInt64
@@ -53,19 +64,20 @@ struct LocalEntryRecord: Record, Equatable {
     /// `nil` for a body this client does not know.
     init?(_ entry: Entry, round: UInt64) {
         switch entry.body {
-        case .conversationState: (kind, object, position) = (0, [], 0)
-        case .participant(let state): (kind, object, position) = (1, Array(state.user.utf8), 0)
-        case .message(let state): (kind, object, position) = (2, entry.object, state.position)
-        case .receipt(let state): (kind, object, position) = (3, Array(state.user.utf8), 0)
-        case .readMark: (kind, object, position) = (4, [], 0)
+        case .conversationState: kind = .conversation
+        case .participant(let state): (kind, object) = (.participant, Array(state.user.utf8))
+        case .message(let state):
+            (kind, object, position) = (.message, entry.object, state.position)
+        case .receipt(let state): (kind, object) = (.receipt, Array(state.user.utf8))
+        case .readMark: kind = .readMark
+        // In the place of what was deleted.
+        case .tombstone(let state) where state.conversation: kind = .conversation
         case .tombstone(let state):
-            // In the place of what was deleted.
-            (kind, object, position) =
-                state.conversation ? (0, [], 0) : (2, entry.object, state.position)
-        case .metadata: (kind, object, position) = (5, [], 0)
-        case .announcement: (kind, object, position) = (6, entry.object, 0)
-        case .conversationSettings: (kind, object, position) = (7, [], 0)
-        case .block(let state): (kind, object, position) = (8, Array(state.user.utf8), 0)
+            (kind, object, position) = (.message, entry.object, state.position)
+        case .metadata: kind = .metadata
+        case .announcement: (kind, object) = (.announcement, entry.object)
+        case .conversationSettings: kind = .settings
+        case .block(let state): (kind, object) = (.block, Array(state.user.utf8))
         case nil: return nil
         }
         conversation = entry.conversation?.bytes ?? []
@@ -76,16 +88,54 @@ struct LocalEntryRecord: Record, Equatable {
 
     /// Messages up to `position` were deleted.
     init(cleared conversation: [UInt8], through position: UInt64, round: UInt64) {
-        kind = Self.clearedKind
+        kind = .cleared
         self.conversation = conversation
-        object = []
         version = 0
         self.position = position
         self.round = round
         entry = []
     }
 
-    var key: [ColumnValue] { [.unsigned(kind), .blob(conversation), .blob(object)] }
+    var key: [ColumnValue] { Self.key(kind, conversation, object) }
+
+    static func key(
+        _ kind: LocalKind, _ conversation: [UInt8], _ object: [UInt8] = []
+    ) -> [ColumnValue] {
+        [.unsigned(kind.rawValue), .blob(conversation), .blob(object)]
+    }
+}
+
+extension Scan {
+    /// All rows of a kind, or those of one conversation.
+    init(_ kind: LocalKind, of conversation: [UInt8]? = nil, limit: Int = .max) {
+        self.init(prefix: [.unsigned(kind.rawValue)], limit: limit)
+        if let conversation { prefix.append(.blob(conversation)) }
+    }
+
+    /// The rows of a conversation's messages by position.
+    init(messagesOf conversation: [UInt8], limit: Int) {
+        self.init(.message, of: conversation, limit: limit)
+        index = "local_entry_by_position"
+    }
+}
+
+extension StoreSnapshot {
+    /// What is stored of one object; `nil`: nothing.
+    func entry(
+        _ kind: LocalKind, of conversation: [UInt8], _ object: [UInt8] = []
+    ) throws(StoreError) -> Entry? {
+        let key = LocalEntryRecord.key(kind, conversation, object)
+        guard let row = try record(LocalEntryRecord.self, key) else { return nil }
+        return try TableLocalStore.decoded(row.entry) as Entry
+    }
+
+    func entries(_ scan: Scan) throws(StoreError) -> [Entry] {
+        var entries: [Entry] = []
+        for row in try records(LocalEntryRecord.self, scan) {
+            entries.append(try TableLocalStore.decoded(row.entry))
+        }
+        return entries
+    }
 }
 
 extension LocalEntryRecord {

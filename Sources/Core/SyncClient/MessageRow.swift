@@ -99,22 +99,12 @@ struct Reading: Sendable {
         of conversation: [UInt8], by user: String, _ snapshot: any StoreSnapshot
     ) throws(StoreError) {
         self.user = user
-        let own = try snapshot.record(
-            LocalEntryRecord.self,
-            [.unsigned(1), .blob(conversation), .blob(Array(user.utf8))])
-        if let own {
-            let entry: Entry = try TableLocalStore.decoded(own.entry)
-            if case .participant(let state) = entry.body {
-                (joined, isMember) = (state.joinedPosition, !state.removed)
-            }
+        let own = try snapshot.entry(.participant, of: conversation, Array(user.utf8))
+        if case .participant(let state) = own?.body {
+            (joined, isMember) = (state.joinedPosition, !state.removed)
         }
-        let mark = try snapshot.record(
-            LocalEntryRecord.self, [.unsigned(4), .blob(conversation), .blob([])])
-        if let mark {
-            let entry: Entry = try TableLocalStore.decoded(mark.entry)
-            if case .readMark(let state) = entry.body {
-                (through, ranges) = (state.through, state.ranges)
-            }
+        if case .readMark(let state) = try snapshot.entry(.readMark, of: conversation)?.body {
+            (through, ranges) = (state.through, state.ranges)
         }
         if let row = try snapshot.record(LocalReadRecord.self, [.blob(conversation)]) {
             let receipt: ReadReceipt = try TableLocalStore.decoded(row.receipt)

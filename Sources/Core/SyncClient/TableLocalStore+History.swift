@@ -79,9 +79,7 @@ extension TableLocalStore {
         try read { snapshot throws(StoreError) in
             let user = try Self.fact(Fact.user, snapshot)?.bytes ?? []
             var rows: [(row: LocalEntryRecord, above: UInt64)] = []
-            for row in try snapshot.records(
-                LocalEntryRecord.self, Scan(prefix: [.unsigned(0)], limit: .max))
-            {
+            for row in try snapshot.records(LocalEntryRecord.self, Scan(.conversation)) {
                 if let above = try Self.reach(row, user, snapshot) { rows.append((row, above)) }
             }
             var digest = LocalDigest()
@@ -99,9 +97,9 @@ extension TableLocalStore {
         try read { snapshot throws(StoreError) in
             var counts = LocalCounts()
             for row in try snapshot.records(LocalEntryRecord.self, Scan(limit: .max)) {
-                guard row.kind != LocalEntryRecord.clearedKind else { continue }
+                guard row.kind != .cleared else { continue }
                 counts.entries += 1
-                guard row.kind == 0 || row.kind == 2 else { continue }
+                guard row.kind == .conversation || row.kind == .message else { continue }
                 let entry: Entry = try Self.decoded(row.entry)
                 switch entry.body {
                 case .conversationState: counts.conversations += 1
@@ -125,12 +123,9 @@ extension TableLocalStore {
         let before = try lost.reach(in: id.bytes, transaction)
         let applied = try keep(page.entries, round, transaction)
         let floor = try lost.floor(in: id.bytes, before: before, transaction)
-        for kind in [0, 4, 5, 7, LocalEntryRecord.clearedKind] as [UInt64] {
-            try deleteStale(kind, id.bytes, round, transaction)
-        }
-        if page.participantsComplete {
-            for kind in [1, 3] as [UInt64] { try deleteStale(kind, id.bytes, round, transaction) }
-        }
+        var kinds: [LocalKind] = [.conversation, .readMark, .metadata, .settings, .cleared]
+        if page.participantsComplete { kinds += [.participant, .receipt] }
+        for kind in kinds { try deleteStale(kind, id.bytes, round, transaction) }
         let stale = try staleMessages(
             of: id, from: page.completeFrom, through: .max >> 1, round, transaction)
         for row in stale {
@@ -166,16 +161,15 @@ extension TableLocalStore {
         _ start: Cursor, _ round: UInt64, _ lost: inout Lost,
         _ transaction: any StoreTransaction
     ) throws(StoreError) {
-        try deleteStale(8, [], round, transaction)
-        for row in try transaction.records(
-            LocalEntryRecord.self, Scan(prefix: [.unsigned(0)], limit: .max))
+        try deleteStale(.block, [], round, transaction)
+        for row in try transaction.records(LocalEntryRecord.self, Scan(.conversation))
         where row.round != round {
             let floor = try lost.reach(in: row.conversation, transaction)
             let messages = try staleMessages(
                 of: ConversationID(row.conversation), from: 0, through: .max >> 1, round,
                 transaction)
             for one in [row] + messages { try lost.take(one, above: floor, transaction) }
-            for kind in 0...LocalEntryRecord.kindMax where kind != 6 && kind != 8 {
+            for kind in LocalKind.allCases where kind != .announcement && kind != .block {
                 try deleteStale(kind, row.conversation, round, transaction)
             }
             try transaction.delete(LocalWindowRecord.self, [.blob(row.conversation)])
@@ -200,22 +194,18 @@ extension TableLocalStore {
                 lowest = entry.object
             }
         }
-        let rows = try transaction.records(
-            LocalEntryRecord.self, Scan(prefix: [.unsigned(6), .blob([])], limit: .max))
-        for row in rows
+        for row in try transaction.records(LocalEntryRecord.self, Scan(.announcement, of: []))
         where row.round != round && !row.object.lexicographicallyPrecedes(lowest) {
             try transaction.delete(LocalEntryRecord.self, row.key)
         }
     }
 
     private static func deleteStale(
-        _ kind: UInt64, _ conversation: [UInt8], _ round: UInt64,
+        _ kind: LocalKind, _ conversation: [UInt8], _ round: UInt64,
         _ transaction: any StoreTransaction
     ) throws(StoreError) {
-        let rows = try transaction.records(
-            LocalEntryRecord.self,
-            Scan(prefix: [.unsigned(kind), .blob(conversation)], limit: .max))
-        for row in rows where row.round != round {
+        for row in try transaction.records(LocalEntryRecord.self, Scan(kind, of: conversation))
+        where row.round != round {
             try transaction.delete(LocalEntryRecord.self, row.key)
         }
     }
@@ -225,14 +215,10 @@ extension TableLocalStore {
         _ round: UInt64, _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> [LocalEntryRecord] {
         guard let conversation, first <= last else { return [] }
-        return try snapshot.records(
-            LocalEntryRecord.self,
-            Scan(
-                index: "local_entry_by_position",
-                prefix: [.unsigned(2), .blob(conversation.bytes)],
-                after: first > 0 ? [.unsigned(first - 1)] : nil,
-                through: [.unsigned(min(last, .max >> 1))], limit: .max)
-        ).filter { $0.round != round }
+        var scan = Scan(messagesOf: conversation.bytes, limit: .max)
+        scan.after = first > 0 ? [.unsigned(first - 1)] : nil
+        scan.through = [.unsigned(min(last, .max >> 1))]
+        return try snapshot.records(LocalEntryRecord.self, scan).filter { $0.round != round }
     }
 
     /// What is whole from the newest message down reaches further.
@@ -264,11 +250,8 @@ extension TableLocalStore {
     static func reach(
         of user: [UInt8], in conversation: [UInt8], _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> UInt64? {
-        let own = try snapshot.record(
-            LocalEntryRecord.self, [.unsigned(1), .blob(conversation), .blob(user)])
-        guard let own else { return 0 }
-        let participant: Entry = try decoded(own.entry)
-        guard case .participant(let state) = participant.body else { return 0 }
+        let own = try snapshot.entry(.participant, of: conversation, user)
+        guard case .participant(let state) = own?.body else { return 0 }
         return state.removed ? nil : state.joinedPosition
     }
 
@@ -277,25 +260,15 @@ extension TableLocalStore {
         of conversation: [UInt8], positions: UInt32, _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> [(position: UInt64, entry: Entry)] {
         var found: [(position: UInt64, entry: Entry)] = []
-        var through = UInt64.max >> 1
-        while true {
-            let rows = try snapshot.records(
-                LocalEntryRecord.self,
-                Scan(
-                    index: "local_entry_by_position",
-                    prefix: [.unsigned(2), .blob(conversation)], through: [.unsigned(through)],
-                    descending: true, limit: step))
-            for row in rows {
-                if let newest = found.first?.position, row.position + UInt64(positions) <= newest {
-                    return found
-                }
-                let entry: Entry = try decoded(row.entry)
-                if case .message = entry.body { found.append((row.position, entry)) }
-                guard row.position > 0 else { return found }
-                through = row.position - 1
+        try look(at: conversation, snapshot) { row throws(StoreError) in
+            if let newest = found.first?.position, row.position + UInt64(positions) <= newest {
+                return false
             }
-            if rows.count < step { return found }
+            let entry: Entry = try decoded(row.entry)
+            if case .message = entry.body { found.append((row.position, entry)) }
+            return true
         }
+        return found
     }
 
     /// How many positions, at most 50, from the newest message down are sure to be here; 0 where
@@ -320,7 +293,7 @@ extension TableLocalStore {
         let id = row.conversation
         digest.conversations.add(.conversation, id: id, version: row.version)
         if let mark = try snapshot.record(
-            LocalEntryRecord.self, [.unsigned(4), .blob(id), .blob([])])
+            LocalEntryRecord.self, LocalEntryRecord.key(.readMark, id))
         {
             digest.readMarks.add(.readMark, id: id, version: mark.version)
         }

@@ -85,22 +85,14 @@ extension TableLocalStore {
             _ round: UInt64, _ snapshot: any StoreSnapshot
         ) throws(StoreError) {
             guard let since, position > 0 else { return }
-            var through = min(position - 1, .max >> 1)
-            while true {
-                let rows = try snapshot.records(
-                    LocalEntryRecord.self,
-                    Scan(
-                        index: "local_entry_by_position",
-                        prefix: [.unsigned(2), .blob(conversation.bytes)],
-                        through: [.unsigned(through)], descending: true, limit: step))
-                for row in rows where row.round != round {
-                    let entry: Entry = try TableLocalStore.decoded(row.entry)
-                    // Those below are older.
-                    if case .message(let state) = entry.body, state.sentMs < since { return }
-                    try take(row, above: floor, snapshot)
-                }
-                guard rows.count == step, let last = rows.last, last.position > 0 else { return }
-                through = last.position - 1
+            try TableLocalStore.look(at: conversation.bytes, through: position - 1, snapshot) {
+                row throws(StoreError) in
+                guard row.round != round else { return true }
+                let entry: Entry = try TableLocalStore.decoded(row.entry)
+                // Those below are older.
+                if case .message(let state) = entry.body, state.sentMs < since { return false }
+                try take(row, above: floor, snapshot)
+                return true
             }
         }
 
@@ -140,11 +132,8 @@ extension TableLocalStore {
     private static func metadata(
         of conversation: [UInt8], _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> [MetadataChange] {
-        let row = try snapshot.record(
-            LocalEntryRecord.self, [.unsigned(5), .blob(conversation), .blob([])])
-        guard let row else { return [] }
-        let entry: Entry = try decoded(row.entry)
-        guard case .metadata(let state) = entry.body else { return [] }
+        guard case .metadata(let state) = try snapshot.entry(.metadata, of: conversation)?.body
+        else { return [] }
         return state.values.map { MetadataChange(path: $0.path, value: $0.value) }
     }
 
@@ -152,10 +141,7 @@ extension TableLocalStore {
         of conversation: [UInt8], without user: String, _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> [String] {
         var users: [String] = []
-        for row in try snapshot.records(
-            LocalEntryRecord.self, Scan(prefix: [.unsigned(1), .blob(conversation)], limit: 256))
-        {
-            let entry: Entry = try decoded(row.entry)
+        for entry in try snapshot.entries(Scan(.participant, of: conversation, limit: 256)) {
             if case .participant(let state) = entry.body, !state.user.isExactly(user),
                 !state.removed
             {

@@ -25,18 +25,10 @@ extension TableLocalStore {
         return try read { snapshot throws(StoreError) in
             var owed: [OwedEntry] = []
             for one in try Self.owedKeys(snapshot) {
-                let kind: UInt64 = one.conversation == nil ? 6 : 2
-                let row = try snapshot.record(
-                    LocalEntryRecord.self,
-                    [
-                        .unsigned(kind), .blob(one.conversation?.bytes ?? []),
-                        .blob(one.object.bytes),
-                    ])
-                var entry: Entry?
-                if let row { entry = try Self.decoded(row.entry) as Entry }
                 owed.append(
                     OwedEntry(
-                        object: one.object, conversation: one.conversation, entry: entry,
+                        object: one.object, conversation: one.conversation,
+                        entry: try Self.entry(of: one.object, in: one.conversation, snapshot),
                         wasAlerted: one.wasAlerted))
             }
             return owed

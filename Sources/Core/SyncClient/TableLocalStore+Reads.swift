@@ -39,14 +39,10 @@ extension TableLocalStore {
         _ receipt: ReadReceipt, for user: [UInt8], _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> Bool {
         guard let conversation = receipt.conversation?.bytes else { return true }
-        guard
-            let row = try snapshot.record(
-                LocalEntryRecord.self, [.unsigned(0), .blob(conversation), .blob([])])
-        else {
+        guard let entry = try snapshot.entry(.conversation, of: conversation) else {
             // Something of it may be here before itself (SYN-4).
             return try snapshot.record(LocalOrphanRecord.self, [.blob(conversation)]) == nil
         }
-        let entry: Entry = try decoded(row.entry)
         if case .tombstone = entry.body { return true }
         return try reach(of: user, in: conversation, snapshot) == nil
     }
@@ -59,7 +55,7 @@ extension TableLocalStore {
         guard
             var row = try transaction.record(
                 LocalEntryRecord.self,
-                [.unsigned(6), .blob([]), .blob(announcement.bytes)])
+                LocalEntryRecord.key(.announcement, [], announcement.bytes))
         else { return }
         var entry: Entry = try decoded(row.entry)
         guard case .announcement(var state) = entry.body, !state.read else { return }

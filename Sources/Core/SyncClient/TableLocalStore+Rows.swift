@@ -38,7 +38,9 @@ extension TableLocalStore {
             let floor = max(reading.joined, from > 0 ? from - 1 : 0)
             // However large the window is: as many deleted ones in between as in a small one.
             let looked = Self.lookedMax + min(newest, Int.max >> 1)
-            try Self.look(id, above: floor, atMost: looked, snapshot) { entry in
+            try Self.look(at: id, above: floor, atMost: looked, snapshot) {
+                stored throws(StoreError) in
+                let entry: Entry = try Self.decoded(stored.entry)
                 guard var row = MessageRow(entry, reading).flatMap(untold.shown) else {
                     return true
                 }
@@ -70,10 +72,7 @@ extension TableLocalStore {
     ) throws(LocalStoreError) -> Delivery? {
         try read { snapshot throws(StoreError) in
             let id = message.conversation.bytes
-            let stored = try snapshot.record(
-                LocalEntryRecord.self, [.unsigned(2), .blob(id), .blob(message.message.bytes)])
-            if let stored {
-                let entry: Entry = try Self.decoded(stored.entry)
+            if let entry = try snapshot.entry(.message, of: id, message.message.bytes) {
                 let user = try Self.user(in: snapshot)
                 guard case .message(let state) = entry.body, state.sender.isExactly(user) else {
                     return nil
@@ -92,10 +91,8 @@ extension TableLocalStore {
             let user = try Self.user(in: snapshot)
             let untold = try untold(snapshot)
             var found: [ReadConversation] = []
-            for row in try snapshot.records(
-                LocalEntryRecord.self, Scan(prefix: [.unsigned(0)], limit: .max))
-            {
-                if let one = try Self.conversation(row, user, untold, sent, snapshot) {
+            for entry in try snapshot.entries(Scan(.conversation)) {
+                if let one = try Self.conversation(entry, user, untold, sent, snapshot) {
                     found.append(one)
                 }
             }
@@ -107,11 +104,9 @@ extension TableLocalStore {
         _ id: ConversationID, sent: Set<UInt64>
     ) throws(LocalStoreError) -> ReadConversation? {
         try read { snapshot throws(StoreError) in
-            let row = try snapshot.record(
-                LocalEntryRecord.self, [.unsigned(0), .blob(id.bytes), .blob([])])
-            guard let row else { return nil }
+            guard let entry = try snapshot.entry(.conversation, of: id.bytes) else { return nil }
             return try Self.conversation(
-                row, try Self.user(in: snapshot), try untold(snapshot), sent, snapshot)
+                entry, try Self.user(in: snapshot), try untold(snapshot), sent, snapshot)
         }
     }
 
@@ -123,27 +118,26 @@ extension TableLocalStore {
 extension TableLocalStore {
     /// `nil`: it was deleted.
     private static func conversation(
-        _ stored: LocalEntryRecord, _ user: String, _ untold: UntoldChanges,
+        _ entry: Entry, _ user: String, _ untold: UntoldChanges,
         _ sent: Set<UInt64>, _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> ReadConversation? {
-        let entry: Entry = try decoded(stored.entry)
         guard case .conversationState(let state) = entry.body, let id = entry.conversation else {
             return nil
         }
         var row = ConversationRow(
             id: id, created: Timestamp(milliseconds: state.createdMs), creator: state.creator)
-        let key = stored.conversation
-        if case .metadata(let found) = try body(5, key, snapshot) { row.metadata = found.values }
-        if case .conversationSettings(let found) = try body(7, key, snapshot), found.muted {
+        let key = id.bytes
+        if case .metadata(let found) = try snapshot.entry(.metadata, of: key)?.body {
+            row.metadata = found.values
+        }
+        if case .conversationSettings(let found) = try snapshot.entry(.settings, of: key)?.body,
+            found.muted
+        {
             let end = Timestamp(milliseconds: found.mutedUntilMs)
             row.mute = found.mutedUntilMs == 0 ? .on : .until(end)
         }
-        let members = try snapshot.records(
-            LocalEntryRecord.self,
-            Scan(
-                prefix: [.unsigned(1), .blob(key)], limit: ConversationRow.participantsMax))
-        for member in members {
-            let entry: Entry = try decoded(member.entry)
+        let members = Scan(.participant, of: key, limit: ConversationRow.participantsMax)
+        for entry in try snapshot.entries(members) {
             guard case .participant(let state) = entry.body, !state.removed else { continue }
             row.participants.append(state.user)
         }
@@ -174,7 +168,10 @@ extension TableLocalStore {
         let reading = read.reading
         var (last, unread, newest): (MessageRow?, Int, UInt64) = (nil, 0, 0)
         var isChanged = false
-        let isWhole = try look(key, above: reading.joined, snapshot) { entry in
+        let isWhole = try look(
+            at: key, above: reading.joined, atMost: lookedMax, snapshot
+        ) { found throws(StoreError) in
+            let entry: Entry = try decoded(found.entry)
             let position = entry.position
             newest = max(newest, position)
             if position <= reading.floor, last != nil { return false }
@@ -201,43 +198,32 @@ extension TableLocalStore {
     /// Goes through the messages and tombstones of a conversation, from the highest position down,
     /// while `goesOn` says so; whether that took no more than `max` rows.
     @discardableResult
-    private static func look(
-        _ conversation: [UInt8], above floor: UInt64, atMost max: Int = lookedMax,
-        _ snapshot: any StoreSnapshot, _ goesOn: (Entry) -> Bool
+    static func look(
+        at conversation: [UInt8], above floor: UInt64? = nil, through top: UInt64 = .max,
+        atMost max: Int = .max, _ snapshot: any StoreSnapshot,
+        _ goesOn: (LocalEntryRecord) throws(StoreError) -> Bool
     ) throws(StoreError) -> Bool {
-        var through = UInt64.max >> 1
+        let lowest = floor?.addingClamped(1) ?? 0
+        var through = min(top, .max >> 1)
         var looked = 0
         while looked < max {
             // Most are asked for their newest message only.
             let limit = looked == 0 ? 4 : 256
-            let rows = try snapshot.records(
-                LocalEntryRecord.self,
-                Scan(
-                    index: "local_entry_by_position", prefix: [.unsigned(2), .blob(conversation)],
-                    after: [.unsigned(min(floor, .max >> 1))], through: [.unsigned(through)],
-                    descending: true,
-                    limit: limit))
+            var scan = Scan(messagesOf: conversation, limit: limit)
+            scan.after = floor.map { [.unsigned(min($0, .max >> 1))] }
+            scan.through = [.unsigned(through)]
+            scan.descending = true
+            let rows = try snapshot.records(LocalEntryRecord.self, scan)
             for row in rows {
-                guard goesOn(try decoded(row.entry)) else { return true }
+                guard try goesOn(row) else { return true }
             }
-            guard rows.count == limit, let last = rows.last, last.position > floor.addingClamped(1)
-            else {
+            guard rows.count == limit, let last = rows.last, last.position > lowest else {
                 return true
             }
             through = last.position - 1
             looked += rows.count
         }
         return false
-    }
-
-    private static func body(
-        _ kind: UInt64, _ conversation: [UInt8], _ snapshot: any StoreSnapshot
-    ) throws(StoreError) -> Entry.Body? {
-        let row = try snapshot.record(
-            LocalEntryRecord.self, [.unsigned(kind), .blob(conversation), .blob([])])
-        guard let row else { return nil }
-        let entry: Entry = try decoded(row.entry)
-        return entry.body
     }
 }
 

@@ -19,13 +19,18 @@ extension TableLocalStore {
     public func entry(
         of object: MessageID, in conversation: ConversationID?
     ) throws(LocalStoreError) -> Entry? {
-        try entries(
-            Scan(
-                prefix: [
-                    .unsigned(conversation == nil ? 6 : 2), .blob(conversation?.bytes ?? []),
-                    .blob(object.bytes),
-                ], limit: 1)
-        ).first
+        try read { snapshot throws(StoreError) in
+            try Self.entry(of: object, in: conversation, snapshot)
+        }
+    }
+
+    static func entry(
+        of object: MessageID, in conversation: ConversationID?, _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> Entry? {
+        guard let conversation else {
+            return try snapshot.entry(.announcement, of: [], object.bytes)
+        }
+        return try snapshot.entry(.message, of: conversation.bytes, object.bytes)
     }
 
     /// The same of many, in their order; what is of a conversation is read once.
@@ -159,27 +164,21 @@ extension TableLocalStore {
     /// deleted (MSG-36, MSG-37), or the user has left it or was removed from it.
     private func reach(in conversation: ConversationID) throws(LocalStoreError) -> UInt64? {
         if try isDeleted(conversation) { return nil }
-        let user = Array(try load().user.utf8)
-        let own = try entries(
-            Scan(prefix: [.unsigned(1), .blob(conversation.bytes), .blob(user)], limit: 1)
-        ).first
-        guard case .participant(let participant) = own?.body else { return 0 }
-        return participant.removed ? nil : participant.joinedPosition
+        return try read { snapshot throws(StoreError) in
+            let user = Array(try Self.user(in: snapshot).utf8)
+            return try Self.reach(of: user, in: conversation.bytes, snapshot)
+        }
     }
 
     private func isDeleted(_ conversation: ConversationID) throws(LocalStoreError) -> Bool {
-        let state = try entries(
-            Scan(prefix: [.unsigned(0), .blob(conversation.bytes)], limit: 1)
-        ).first
+        let state = try entries(Scan(.conversation, of: conversation.bytes)).first
         return if case .tombstone = state?.body { true } else { false }
     }
 
     private func isMuted(
         _ conversation: ConversationID, at time: Timestamp
     ) throws(LocalStoreError) -> Bool {
-        let settings = try entries(
-            Scan(prefix: [.unsigned(7), .blob(conversation.bytes)], limit: 1)
-        ).first
+        let settings = try entries(Scan(.settings, of: conversation.bytes)).first
         guard case .conversationSettings(let state) = settings?.body, state.muted else {
             return false
         }

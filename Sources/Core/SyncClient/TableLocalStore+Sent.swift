@@ -221,6 +221,6 @@ extension TableLocalStore {
     private static func entryKey(
         _ conversation: ConversationID, _ message: MessageID
     ) -> [ColumnValue] {
-        [.unsigned(2), .blob(conversation.bytes), .blob(message.bytes)]
+        LocalEntryRecord.key(.message, conversation.bytes, message.bytes)
     }
 }

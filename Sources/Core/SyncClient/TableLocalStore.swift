@@ -287,16 +287,14 @@ public final class TableLocalStore: LocalStore {
     public func messages(
         of conversation: ConversationID, after position: UInt64 = 0, limit: Int
     ) throws(LocalStoreError) -> [Entry] {
-        try entries(
-            Scan(
-                index: "local_entry_by_position",
-                prefix: [.unsigned(2), .blob(conversation.bytes)],
-                after: [.unsigned(position)], limit: limit))
+        var scan = Scan(messagesOf: conversation.bytes, limit: limit)
+        scan.after = [.unsigned(position)]
+        return try entries(scan)
     }
 
     /// The entries of all conversations this device knows, by id, without deleted ones.
     public func conversations() throws(LocalStoreError) -> [Entry] {
-        try entries(Scan(prefix: [.unsigned(0)], limit: .max)).filter {
+        try entries(Scan(.conversation)).filter {
             if case .tombstone = $0.body { false } else { true }
         }
     }
@@ -305,20 +303,13 @@ public final class TableLocalStore: LocalStore {
     public func readMark(
         of conversation: ConversationID
     ) throws(LocalStoreError) -> ReadMarkState? {
-        let found = try entries(
-            Scan(prefix: [.unsigned(4), .blob(conversation.bytes)], limit: 1))
-        guard case .readMark(let mark) = found.first?.body else { return nil }
+        let found = try entries(Scan(.readMark, of: conversation.bytes)).first
+        guard case .readMark(let mark) = found?.body else { return nil }
         return mark
     }
 
     func entries(_ scan: Scan) throws(LocalStoreError) -> [Entry] {
-        try read { snapshot throws(StoreError) in
-            var entries: [Entry] = []
-            for row in try snapshot.records(LocalEntryRecord.self, scan) {
-                entries.append(try Self.decoded(row.entry))
-            }
-            return entries
-        }
+        try read { snapshot throws(StoreError) in try snapshot.entries(scan) }
     }
 }
 
@@ -397,7 +388,7 @@ extension TableLocalStore {
                 try removeOthers(of: row.conversation, transaction)
             }
             let (isNews, isNewer) = try keep(row, round, transaction)
-            if isNews, row.kind == 2 { messages.append(row.object) }
+            if isNews, row.kind == .message { messages.append(row.object) }
             if isNews, case .conversationState = entry.body {
                 try cleared.forgetEnd(of: row.conversation, transaction)
             }
@@ -411,7 +402,7 @@ extension TableLocalStore {
                 }
             }
             if isNews || hasCleared { applied.append(entry) }
-            if row.kind == 0 || parents.insert(row.conversation).inserted {
+            if row.kind == .conversation || parents.insert(row.conversation).inserted {
                 try noteParent(of: row, transaction)
             }
             if case .readMark(let mark) = entry.body {
@@ -459,9 +450,9 @@ extension TableLocalStore {
         of conversation: [UInt8], _ transaction: any StoreTransaction
     ) throws(StoreError) {
         let user = try fact(Fact.user, transaction)?.bytes ?? []
-        let rows = try transaction.records(
-            LocalEntryRecord.self, Scan(prefix: [.unsigned(1), .blob(conversation)], limit: .max))
-        for row in rows where row.object != user {
+        let participants = Scan(.participant, of: conversation)
+        for row in try transaction.records(LocalEntryRecord.self, participants)
+        where row.object != user {
             try transaction.delete(LocalEntryRecord.self, row.key)
         }
     }
@@ -472,23 +463,16 @@ extension TableLocalStore {
         _ tombstone: TombstoneState, _ conversation: [UInt8], isNewer: Bool,
         _ transaction: any StoreTransaction
     ) throws(StoreError) {
-        let messages: UInt64 = 2
-        try clear(
-            LocalEntryRecord.table,
-            Scan(
-                index: "local_entry_by_position",
-                prefix: [.unsigned(messages), .blob(conversation)],
-                through: tombstone.forEveryone ? nil : [.unsigned(tombstone.position)],
-                limit: step),
-            transaction)
+        var messages = Scan(messagesOf: conversation, limit: step)
+        messages.through = tombstone.forEveryone ? nil : [.unsigned(tombstone.position)]
+        try clear(LocalEntryRecord.table, messages, transaction)
         try dropSent(
             of: conversation, through: tombstone.forEveryone ? .max : tombstone.position,
             keepsRefused: tombstone.forEveryone || !isNewer, transaction)
         guard tombstone.forEveryone else { return }
-        for kind in 1...LocalEntryRecord.kindMax where kind != messages {
+        for kind in LocalKind.allCases where kind != .conversation && kind != .message {
             try clear(
-                LocalEntryRecord.table,
-                Scan(prefix: [.unsigned(kind), .blob(conversation)], limit: step), transaction)
+                LocalEntryRecord.table, Scan(kind, of: conversation, limit: step), transaction)
         }
         try transaction.delete(LocalReadRecord.self, [.blob(conversation)])
     }
@@ -500,10 +484,10 @@ extension TableLocalStore {
     ) throws(StoreError) {
         guard !row.conversation.isEmpty else { return }
         let key = [ColumnValue.blob(row.conversation)]
-        if row.kind == 0 {
+        if row.kind == .conversation {
             try transaction.delete(LocalOrphanRecord.self, key)
         } else if try transaction.record(
-            LocalEntryRecord.self, [.unsigned(0), .blob(row.conversation), .blob([])]) == nil
+            LocalEntryRecord.self, LocalEntryRecord.key(.conversation, row.conversation)) == nil
         {
             try transaction.put(LocalOrphanRecord(conversation: row.conversation))
         }

@@ -1,3 +1,5 @@
+internal import Model
+
 /// Codes of ERROR, CLOSE and MUTATION_RESULT; Protocol/registry.md is checked against this.
 ///
 /// 10xx temporary, 20xx credentials, 30xx sync, 40xx request, 50xx close. A code this side does
@@ -91,14 +93,7 @@ public enum Code: UInt32, CaseIterable, Sendable {
     case slow = 5009
 
     /// The name sent in ERROR and used in logs: snake case.
-    public var name: String {
-        var name = ""
-        for character in "\(self)" {
-            if character.isUppercase { name += "_" }
-            name += character.lowercased()
-        }
-        return name
-    }
+    public var name: String { String(wordsOf: "\(self)", joinedBy: "_") }
 
     /// What a client may do that meets this code.
     public var retryClass: RetryClass {

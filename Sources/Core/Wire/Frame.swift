@@ -1,3 +1,5 @@
+internal import Model
+
 /// The types of frames this version defines with a body (registry.md).
 public enum FrameType: UInt8, CaseIterable, Sendable {
     case hello = 0x01
@@ -25,14 +27,7 @@ public enum FrameType: UInt8, CaseIterable, Sendable {
     case close = 0x44
 
     /// The name in registry.md: upper snake case.
-    public var name: String {
-        var name = ""
-        for character in "\(self)" {
-            if character.isUppercase { name += "_" }
-            name += character.uppercased()
-        }
-        return name
-    }
+    public var name: String { String(wordsOf: "\(self)", joinedBy: "_").uppercased() }
 }
 
 /// A set of frame types.

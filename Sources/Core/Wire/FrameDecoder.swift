@@ -47,13 +47,6 @@ public struct FrameDecoder: Sendable {
     /// Memory held for the stream, in bytes.
     public var heldBytes: Int { buffer.capacity }
 
-    /// Declared body length of the frame that has begun and is not complete, in bytes: what it
-    /// may come to hold. 0 if there is none, or it is being skipped.
-    public var pendingBodyBytes: Int { header?.bodyBytes ?? 0 }
-
-    /// Whether the stream is between two frames: where an orderly peer may end it.
-    public var isBetweenFrames: Bool { bufferedBytes == 0 && skipping == 0 && failure == nil }
-
     /// Takes the next bytes of the stream.
     public mutating func append(_ bytes: some Collection<UInt8>) {
         guard failure == nil else { return }

@@ -34,6 +34,19 @@ public struct Fetch: WireMessage {
         self.receipts = receipts
         self.after = after
     }
+
+    public static var empty: Fetch { Fetch() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.identifier(1, "conversation", &conversation)
+        try visitor.uint64(2, "above", &above)
+        try visitor.uint64(3, "below", &below)
+        try visitor.bool(4, "ascending", &ascending)
+        try visitor.uint32(5, "limit", &limit)
+        try visitor.objectID(6, "object", &object)
+        try visitor.bool(7, "receipts", &receipts)
+        try visitor.string(8, "after", &after)
+    }
 }
 
 /// `PAGE` (0x23, server; message `Page`): what a FETCH asked for.
@@ -60,6 +73,16 @@ public struct PageFrame: WireMessage {
         self.more = more
         self.position = position
     }
+
+    public static var empty: PageFrame { PageFrame() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.messages(1, "entries", &entries)
+        try visitor.uint64(2, "first", &first)
+        try visitor.uint64(3, "last", &last)
+        try visitor.bool(4, "more", &more)
+        try visitor.uint64(5, "position", &position)
+    }
 }
 
 /// `SNAPSHOT` (0x24, client; message `Snapshot`): the whole state, newest first.
@@ -78,6 +101,14 @@ public struct SnapshotFrame: WireMessage {
         self.messages = messages
         self.pageBytes = pageBytes
         self.continuation = continuation
+    }
+
+    public static var empty: SnapshotFrame { SnapshotFrame() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.uint32(1, "messages", &messages)
+        try visitor.uint32(2, "page_bytes", &pageBytes)
+        try visitor.bytes(3, "continuation", &continuation)
     }
 }
 
@@ -106,6 +137,16 @@ public struct SnapshotPage: WireMessage {
         self.continuation = continuation
         self.unread = unread
     }
+
+    public static var empty: SnapshotPage { SnapshotPage() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.messages(1, "conversations", &conversations)
+        try visitor.messages(2, "entries", &entries)
+        try visitor.cursor(3, "start", &start)
+        try visitor.bytes(4, "continuation", &continuation)
+        try visitor.uint32(5, "unread", optional: &unread)
+    }
 }
 
 /// One conversation of a snapshot.
@@ -131,5 +172,15 @@ public struct SnapshotConversation: WireMessage {
         self.completeFrom = completeFrom
         self.unread = unread
         self.participantsComplete = participantsComplete
+    }
+
+    public static var empty: SnapshotConversation { SnapshotConversation() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.identifier(1, "conversation", &conversation)
+        try visitor.messages(2, "entries", &entries)
+        try visitor.uint64(3, "complete_from", &completeFrom)
+        try visitor.uint32(4, "unread", &unread)
+        try visitor.bool(5, "participants_complete", &participantsComplete)
     }
 }

@@ -18,6 +18,15 @@ public struct PartReference: WireMessage {
         self.digest = digest
         self.expiresMs = expiresMs
     }
+
+    public static var empty: PartReference { PartReference() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.string(1, "url", &url)
+        try visitor.uint64(2, "size", &size)
+        try visitor.bytes(3, "digest", &digest)
+        try visitor.uint64(4, "expires_ms", &expiresMs)
+    }
 }
 
 /// Metadata of a conversation (message `Metadata`).
@@ -30,6 +39,12 @@ public struct MetadataState: WireMessage {
         values: [MetadataValue] = []
     ) {
         self.values = values
+    }
+
+    public static var empty: MetadataState { MetadataState() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.messages(1, "values", &values)
     }
 }
 
@@ -46,6 +61,13 @@ public struct MetadataValue: WireMessage {
     ) {
         self.path = path
         self.value = value
+    }
+
+    public static var empty: MetadataValue { MetadataValue() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.strings(1, "path", &path)
+        try visitor.string(2, "value", &value)
     }
 }
 
@@ -73,6 +95,16 @@ public struct TombstoneState: WireMessage {
         self.forEveryone = forEveryone
         self.by = by
         self.deletedMs = deletedMs
+    }
+
+    public static var empty: TombstoneState { TombstoneState() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.uint64(1, "position", &position)
+        try visitor.bool(2, "conversation", &conversation)
+        try visitor.bool(3, "for_everyone", &forEveryone)
+        try visitor.string(4, "by", &by)
+        try visitor.uint64(5, "deleted_ms", &deletedMs)
     }
 }
 
@@ -105,6 +137,16 @@ public struct AnnouncementState: WireMessage {
         self.read = read
         self.hints = hints
     }
+
+    public static var empty: AnnouncementState { AnnouncementState() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.uint64(1, "sent_ms", &sentMs)
+        try visitor.messages(2, "parts", &parts)
+        try visitor.message(3, "push", &push)
+        try visitor.bool(4, "read", &read)
+        try visitor.message(5, "hints", apart: &heldHints)
+    }
 }
 
 extension AnnouncementState: CustomReflectable {
@@ -133,6 +175,13 @@ public struct ConversationSettings: WireMessage {
         self.muted = muted
         self.mutedUntilMs = mutedUntilMs
     }
+
+    public static var empty: ConversationSettings { ConversationSettings() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.bool(1, "muted", &muted)
+        try visitor.uint64(2, "muted_until_ms", &mutedUntilMs)
+    }
 }
 
 /// Whether this user blocks another one (message `Block`).
@@ -148,5 +197,12 @@ public struct BlockState: WireMessage {
     ) {
         self.user = user
         self.blocked = blocked
+    }
+
+    public static var empty: BlockState { BlockState() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.string(1, "user", &user)
+        try visitor.bool(2, "blocked", &blocked)
     }
 }

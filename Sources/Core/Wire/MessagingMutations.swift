@@ -14,6 +14,13 @@ public struct RemoveParticipants: WireMessage {
         self.conversation = conversation
         self.users = users
     }
+
+    public static var empty: RemoveParticipants { RemoveParticipants() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.identifier(1, "conversation", &conversation)
+        try visitor.strings(2, "users", &users)
+    }
 }
 
 /// Replaces the content of a message.
@@ -37,6 +44,15 @@ public struct EditMessage: WireMessage {
         self.push = push
         self.baseVersion = baseVersion
     }
+
+    public static var empty: EditMessage { EditMessage() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.identifier(1, "message", &message)
+        try visitor.messages(2, "parts", &parts)
+        try visitor.message(3, "push", &push)
+        try visitor.uint64(4, "base_version", &baseVersion)
+    }
 }
 
 /// Deletes a message.
@@ -53,6 +69,13 @@ public struct DeleteMessage: WireMessage {
         self.message = message
         self.forEveryone = forEveryone
     }
+
+    public static var empty: DeleteMessage { DeleteMessage() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.identifier(1, "message", &message)
+        try visitor.bool(2, "for_everyone", &forEveryone)
+    }
 }
 
 /// Deletes a conversation.
@@ -68,6 +91,13 @@ public struct DeleteConversation: WireMessage {
     ) {
         self.conversation = conversation
         self.forEveryone = forEveryone
+    }
+
+    public static var empty: DeleteConversation { DeleteConversation() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.identifier(1, "conversation", &conversation)
+        try visitor.bool(2, "for_everyone", &forEveryone)
     }
 }
 
@@ -88,6 +118,14 @@ public struct ChangeMetadata: WireMessage {
         self.changes = changes
         self.baseVersion = baseVersion
     }
+
+    public static var empty: ChangeMetadata { ChangeMetadata() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.identifier(1, "conversation", &conversation)
+        try visitor.messages(2, "changes", &changes)
+        try visitor.uint64(3, "base_version", &baseVersion)
+    }
 }
 
 /// Sets or removes one value of a conversation's metadata.
@@ -106,6 +144,14 @@ public struct MetadataChange: WireMessage {
         self.path = path
         self.value = value
         self.removed = removed
+    }
+
+    public static var empty: MetadataChange { MetadataChange() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.strings(1, "path", &path)
+        try visitor.string(2, "value", &value)
+        try visitor.bool(3, "removed", &removed)
     }
 }
 
@@ -126,6 +172,14 @@ public struct MuteConversation: WireMessage {
         self.muted = muted
         self.forMs = forMs
     }
+
+    public static var empty: MuteConversation { MuteConversation() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.identifier(1, "conversation", &conversation)
+        try visitor.bool(2, "muted", &muted)
+        try visitor.uint64(3, "for_ms", &forMs)
+    }
 }
 
 /// Keeps another user's messages and invitations from this user.
@@ -141,5 +195,12 @@ public struct BlockUser: WireMessage {
     ) {
         self.user = user
         self.blocked = blocked
+    }
+
+    public static var empty: BlockUser { BlockUser() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.string(1, "user", &user)
+        try visitor.bool(2, "blocked", &blocked)
     }
 }

@@ -60,6 +60,27 @@ public struct Hello: WireMessage {
         self.timeZone = timeZone
         self.utcOffset = utcOffset
     }
+
+    public static var empty: Hello { Hello() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.uint32(1, "version_min", &versionMin)
+        try visitor.uint32(2, "version_max", &versionMax)
+        try visitor.string(3, "app", &app)
+        try visitor.identifier(4, "device", &device)
+        try visitor.enumeration(5, "role", &role)
+        try visitor.string(6, "client_name", &clientName)
+        try visitor.string(7, "client_version", &clientVersion)
+        try visitor.strings(8, "features", &features)
+        try visitor.bytes(9, "session_token", &sessionToken)
+        try visitor.message(10, "app_state", &appState)
+        try visitor.message(11, "push", &push)
+        try visitor.message(12, "sync", &sync)
+        try visitor.identifier(13, "wake", &wake)
+        try visitor.string(14, "locale", &locale)
+        try visitor.string(15, "time_zone", &timeZone)
+        try visitor.uint32(16, "utc_offset", &utcOffset)
+    }
 }
 
 /// Where a device takes pushes.
@@ -79,6 +100,14 @@ public struct PushRegistration: WireMessage {
         self.environment = environment
         self.topic = topic
     }
+
+    public static var empty: PushRegistration { PushRegistration() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.bytes(1, "token", &token)
+        try visitor.enumeration(2, "environment", &environment)
+        try visitor.string(3, "topic", &topic)
+    }
 }
 
 /// `CHALLENGE` (0x02, server): authenticate before anything else goes on.
@@ -97,6 +126,14 @@ public struct Challenge: WireMessage {
         self.lifetimeMs = lifetimeMs
         self.reason = reason
     }
+
+    public static var empty: Challenge { Challenge() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.bytes(1, "nonce", &nonce)
+        try visitor.uint32(2, "lifetime_ms", &lifetimeMs)
+        try visitor.enumeration(3, "reason", &reason)
+    }
 }
 
 /// `AUTHENTICATE` (0x03, client): the answer to a challenge.
@@ -107,6 +144,12 @@ public struct Authenticate: WireMessage {
     /// A body with these fields; those left out keep their proto3 default.
     public init(identityToken: String = "") {
         self.identityToken = identityToken
+    }
+
+    public static var empty: Authenticate { Authenticate() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.string(1, "identity_token", &identityToken)
     }
 }
 
@@ -157,6 +200,23 @@ public struct Welcome: WireMessage {
         self.pushTokenHeld = pushTokenHeld
         self.user = user
     }
+
+    public static var empty: Welcome { Welcome() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.uint32(1, "version", &version)
+        try visitor.bytes(2, "session_token", &sessionToken)
+        try visitor.uint64(3, "session_token_lifetime_ms", &sessionTokenLifetimeMs)
+        try visitor.uint64(4, "server_time_ms", &serverTimeMs)
+        try visitor.identifier(5, "epoch", &epoch)
+        try visitor.uint64(6, "mutation_floor", &mutationFloor)
+        try visitor.uint32(7, "keepalive_ms", &keepaliveMs)
+        try visitor.message(8, "limits", &limits)
+        try visitor.strings(9, "features", &features)
+        try visitor.string(10, "node", &node)
+        try visitor.bool(11, "push_token_held", &pushTokenHeld)
+        try visitor.string(12, "user", &user)
+    }
 }
 
 /// Limits the server names in `WELCOME` (message `Limits`); 0: not said.
@@ -187,6 +247,17 @@ public struct AdvertisedLimits: WireMessage {
         self.messageBytes = messageBytes
         self.participantsPerRequest = participantsPerRequest
     }
+
+    public static var empty: AdvertisedLimits { AdvertisedLimits() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.uint32(1, "body_bytes", &bodyBytes)
+        try visitor.uint32(2, "window_bytes", &windowBytes)
+        try visitor.uint32(3, "window_deltas", &windowDeltas)
+        try visitor.uint32(4, "mutations_unanswered", &mutationsUnanswered)
+        try visitor.uint32(5, "message_bytes", &messageBytes)
+        try visitor.uint32(6, "participants_per_request", &participantsPerRequest)
+    }
 }
 
 /// `APP_STATE` (0x31, client; also inside `HELLO`): what the app is allowed to do right now.
@@ -214,6 +285,16 @@ public struct AppState: WireMessage {
         self.backgroundRefresh = backgroundRefresh
         self.lowPower = lowPower
     }
+
+    public static var empty: AppState { AppState() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.enumeration(1, "phase", &phase)
+        try visitor.uint32(2, "remaining_ms", &remainingMs)
+        try visitor.enumeration(3, "notifications", &notifications)
+        try visitor.enumeration(4, "background_refresh", &backgroundRefresh)
+        try visitor.enumeration(5, "low_power", &lowPower)
+    }
 }
 
 /// `PING` (0x40, both sides): asks for a `PONG`.
@@ -225,6 +306,12 @@ public struct Ping: WireMessage {
     public init(nextMs: UInt32 = 0) {
         self.nextMs = nextMs
     }
+
+    public static var empty: Ping { Ping() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.uint32(1, "next_ms", &nextMs)
+    }
 }
 
 /// `PONG` (0x41, both sides): answers a `PING`.
@@ -235,6 +322,12 @@ public struct Pong: WireMessage {
     /// A body with these fields; those left out keep their proto3 default.
     public init(nextMs: UInt32 = 0) {
         self.nextMs = nextMs
+    }
+
+    public static var empty: Pong { Pong() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.uint32(1, "next_ms", &nextMs)
     }
 }
 
@@ -252,6 +345,14 @@ public struct Drain: WireMessage {
         self.deadlineMs = deadlineMs
         self.slotMs = slotMs
         self.place = place
+    }
+
+    public static var empty: Drain { Drain() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.uint32(1, "deadline_ms", &deadlineMs)
+        try visitor.uint32(2, "slot_ms", &slotMs)
+        try visitor.enumeration(3, "place", &place)
     }
 }
 
@@ -279,6 +380,16 @@ public struct ErrorFrame: WireMessage {
         self.retryAfterMs = retryAfterMs
         self.detail = detail
     }
+
+    public static var empty: ErrorFrame { ErrorFrame() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.uint32(1, "code", &code)
+        try visitor.string(2, "name", &name)
+        try visitor.enumeration(3, "retry", &retry)
+        try visitor.uint32(4, "retry_after_ms", &retryAfterMs)
+        try visitor.string(5, "detail", &detail)
+    }
 }
 
 /// `CLOSE` (0x44, both sides): the sender's last frame.
@@ -300,5 +411,14 @@ public struct Close: WireMessage {
         self.retry = retry
         self.applied = applied
         self.retryAfterMs = retryAfterMs
+    }
+
+    public static var empty: Close { Close() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.uint32(1, "code", &code)
+        try visitor.enumeration(2, "retry", &retry)
+        try visitor.uint64(3, "applied", &applied)
+        try visitor.uint32(4, "retry_after_ms", &retryAfterMs)
     }
 }

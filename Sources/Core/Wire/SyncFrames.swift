@@ -34,6 +34,19 @@ public struct SyncFrame: WireMessage {
         self.reason = reason
         self.resetHead = resetHead
     }
+
+    public static var empty: SyncFrame { SyncFrame() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.cursor(1, "cursor", &cursor)
+        try visitor.uint64(2, "applied", &applied)
+        try visitor.uint32(3, "page_bytes", &pageBytes)
+        try visitor.enumeration(4, "mode", &mode)
+        try visitor.messages(5, "reads", &reads)
+        try visitor.messages(6, "mutations", &mutations)
+        try visitor.enumeration(7, "reason", &reason)
+        try visitor.uint64(8, "reset_head", &resetHead)
+    }
 }
 
 /// `DELTA` (0x11, server): a page of the feed.
@@ -76,6 +89,21 @@ public struct Delta: WireMessage {
         self.unread = unread
         self.digestWanted = digestWanted
     }
+
+    public static var empty: Delta { Delta() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.messages(1, "entries", &entries)
+        try visitor.cursor(2, "from", &from)
+        try visitor.cursor(3, "to", &to)
+        try visitor.uint64(4, "head", &head)
+        try visitor.bool(5, "more", &more)
+        try visitor.messages(6, "results", &results)
+        try visitor.uint64(7, "mutation_floor", &mutationFloor)
+        try visitor.message(8, "reset", &reset)
+        try visitor.uint32(9, "unread", &unread)
+        try visitor.bool(10, "digest_wanted", &digestWanted)
+    }
 }
 
 /// `SYNC_REQUEST` (0x12, server): the device is behind; answered by an `applied` at or above
@@ -94,6 +122,14 @@ public struct SyncRequest: WireMessage {
         self.kinds = kinds
         self.urgent = urgent
     }
+
+    public static var empty: SyncRequest { SyncRequest() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.uint64(1, "head", &head)
+        try visitor.uint32(2, "kinds", &kinds)
+        try visitor.bool(3, "urgent", &urgent)
+    }
 }
 
 /// `ACK` (0x13, client): cursor, delivery report and flow-control credit in one.
@@ -110,6 +146,14 @@ public struct Ack: WireMessage {
         self.applied = applied
         self.ranges = ranges
         self.reads = reads
+    }
+
+    public static var empty: Ack { Ack() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.uint64(1, "applied", &applied)
+        try visitor.messages(2, "ranges", &ranges)
+        try visitor.messages(3, "reads", &reads)
     }
 }
 
@@ -134,6 +178,15 @@ public struct ReadReceipt: WireMessage {
         self.ranges = ranges
         self.announcement = announcement
     }
+
+    public static var empty: ReadReceipt { ReadReceipt() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.identifier(1, "conversation", &conversation)
+        try visitor.uint64(2, "through", &through)
+        try visitor.messages(3, "ranges", &ranges)
+        try visitor.identifier(4, "announcement", &announcement)
+    }
 }
 
 /// Message `Range`: from `first` to `last`, both included.
@@ -148,6 +201,13 @@ public struct InclusiveRange: WireMessage {
         self.first = first
         self.last = last
     }
+
+    public static var empty: InclusiveRange { InclusiveRange() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.uint64(1, "first", &first)
+        try visitor.uint64(2, "last", &last)
+    }
 }
 
 /// The client's cursor cannot be continued.
@@ -161,5 +221,12 @@ public struct Reset: WireMessage {
     public init(reason: ResetReason = .unspecified, retryAfterMs: UInt32 = 0) {
         self.reason = reason
         self.retryAfterMs = retryAfterMs
+    }
+
+    public static var empty: Reset { Reset() }
+
+    public mutating func fields<V: FieldVisitor>(_ visitor: inout V) throws(V.Failure) {
+        try visitor.enumeration(1, "reason", &reason)
+        try visitor.uint32(2, "retry_after_ms", &retryAfterMs)
     }
 }

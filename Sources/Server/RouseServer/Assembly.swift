@@ -150,8 +150,8 @@ extension Server {
         let sockets = supervisor.sockets
         for (name, held) in sockets where held.count > 1 {
             throw ConfigurationError(
-                "\(held.count) sockets called \(name) were passed (LISTEN_FDS): a server listens at "
-                    + "one of each name, so give its unit one ListenStream= (a port alone, or "
+                "\(held.count) sockets called \(name) were passed (LISTEN_FDS): a server listens "
+                    + "at one of each name, so give its unit one ListenStream= (a port alone, or "
                     + "[::]:PORT, is IPv4, too)")
         }
         let known = (devices: sockets["devices"]?.first, api: sockets["api"]?.first)

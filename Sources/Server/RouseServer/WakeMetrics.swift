@@ -1,4 +1,5 @@
 import Feed
+import Model
 import StoreService
 import Telemetry
 import Wake

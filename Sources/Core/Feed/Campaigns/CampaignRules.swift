@@ -27,24 +27,18 @@ extension Work {
         try check(new)
         let key: [ColumnValue] = [.app(new.app), .identifier(new.campaign)]
         _ = try record(CampaignProgressRecord.self, key, lock: .wait)
-        if try record(CampaignRecord.self, key) != nil {
-            throw .refused(.idInUse, "the campaign exists")
-        }
+        try require(record(CampaignRecord.self, key) == nil, .idInUse, "the campaign exists")
         try checkKind(of: new.options, in: new.app)
         let known = try records(
             CampaignProgressRecord.self, Scan(prefix: [.app(new.app)], limit: limits.listRows))
-        guard known.count < limits.listRows else {
-            throw .refused(
-                .limit,
-                "an app has at most \(limits.listRows) campaigns; those that are over go after "
-                    + "90 days")
-        }
-        guard known.count(where: { !$0.isOver }) < limits.campaigns else {
-            throw .refused(
-                .limit,
-                "an app has at most \(limits.campaigns) campaigns that are not over; "
-                    + "cancel one, or wait for its end")
-        }
+        try require(
+            known.count < limits.listRows, .limit,
+            "an app has at most \(limits.listRows) campaigns; those that are over go after "
+                + "90 days")
+        try require(
+            known.count(where: { !$0.isOver }) < limits.campaigns, .limit,
+            "an app has at most \(limits.campaigns) campaigns that are not over; "
+                + "cancel one, or wait for its end")
         let made = CampaignRecord(
             app: new.app, campaign: new.campaign, name: new.name, pushTitle: new.title,
             pushBody: new.body, pushOptions: new.options.encoded, filter: new.filter.encoded,
@@ -130,9 +124,7 @@ extension Work {
         }
         let all = try records(
             TagRecord.self, Scan(prefix: key + [.identifier(owner)], limit: limits.tags + 1))
-        guard all.count <= limits.tags else {
-            throw .refused(.limit, "more than \(limits.tags) tags; remove some")
-        }
+        try require(all.count <= limits.tags, .limit, "more than \(limits.tags) tags; remove some")
     }
 
     /// A restored store does not know what was sent after the backup: what was not over waits

@@ -6,9 +6,7 @@ import Wake
 extension WakeRules {
     /// Counts what came of pushes of campaigns, and stops a campaign that is rejected. The last
     /// thing of a step: rows of campaigns are waited for after all others.
-    static func writeDown(
-        _ effects: inout WakeEffects, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) {
+    func writeDown(_ effects: inout WakeEffects) throws(StoreError) {
         var keys: [CampaignKey] = []
         for event in effects.campaigns where !keys.contains(event.key) { keys.append(event.key) }
         keys.sort { SortKey($0.columns) < SortKey($1.columns) }

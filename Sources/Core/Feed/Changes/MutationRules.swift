@@ -6,9 +6,7 @@ extension Work {
     /// again, or refuses it for the time being.
     func mutate(_ request: Mutate) throws(RuleFailure) -> StoreAnswer {
         let session = request.session
-        guard session.role == .app else {
-            throw .refused(.forbidden, "an extension changes nothing")
-        }
+        try require(session.role == .app, .forbidden, "an extension changes nothing")
         let result = try mutate(request.mutation, session, isAlone: true)
         let device = try record(DeviceRecord.self, session.deviceKey)
         return .mutated(result, floor: device?.mutationFloor ?? 0)

@@ -9,14 +9,12 @@ extension Work {
     func checkContent(
         _ parts: [Part], _ push: PushText?, _ options: PushOptions = PushOptions()
     ) throws(RuleFailure) {
-        guard !parts.isEmpty else { throw .refused(.missingField, "no parts") }
-        guard parts.count <= limits.parts else {
-            throw .refused(.limit, "more than \(limits.parts) parts")
-        }
+        try require(!parts.isEmpty, .missingField, "no parts")
+        try require(parts.count <= limits.parts, .limit, "more than \(limits.parts) parts")
         var bytes = 0
         for part in parts {
             let type = part.mimeType.utf8
-            guard !type.isEmpty else { throw .refused(.missingField, "a part without MIME type") }
+            try require(!type.isEmpty, .missingField, "a part without MIME type")
             guard type.count <= limits.mimeTypeBytes,
                 type.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
             else {
@@ -45,20 +43,16 @@ extension Work {
 
     private func checkPush(_ push: PushText?, _ options: PushOptions) throws(RuleFailure) {
         // No engine's text column is sure to hold a zero byte.
-        guard push?.hasZero != true else {
-            throw .refused(.malformed, "a push text with a zero byte")
-        }
+        try require(push?.hasZero != true, .malformed, "a push text with a zero byte")
         let text = (push?.title.utf8.count ?? 0) + (push?.body.utf8.count ?? 0)
         guard text <= limits.pushTextBytes else {
             throw .refused(.tooLarge, "more than \(limits.pushTextBytes) bytes of push text")
         }
         // It would never alert anybody.
-        guard options.urgency != .passive || options.timing.moment == nil else {
-            throw .refused(
-                .malformed,
-                "push.at, push.local: what is passive never alerts; leave the time out, or take "
-                    + "another urgency")
-        }
+        try require(
+            options.urgency != .passive || options.timing.moment == nil, .malformed,
+            "push.at, push.local: what is passive never alerts; leave the time out, or take "
+                + "another urgency")
         try checkTiming(options.timing)
         if let (code, reason) = options.refusal(title: push?.title ?? "", body: push?.body ?? "") {
             throw .refused(code, reason)
@@ -105,15 +99,13 @@ extension Work {
                 .malformed, "push.at, push.local: an alert more than \(days) days ahead")
         }
         if case .local(let local) = timing.moment {
-            guard local.zone.isEmpty || zones.offset(of: local.zone, at: now) != nil else {
-                throw .refused(
-                    .malformed,
-                    "push.zone: no such time zone; take a name of IANA's database, such as "
-                        + "Europe/Vienna")
-            }
+            try require(
+                local.zone.isEmpty || zones.offset(of: local.zone, at: now) != nil, .malformed,
+                "push.zone: no such time zone; take a name of IANA's database, such as "
+                    + "Europe/Vienna")
         }
         for end in [timing.expires?.milliseconds, timing.lifetime] {
-            guard end ?? 0 <= .max >> 2 else { throw .refused(.malformed, "no such time") }
+            try require(end ?? 0 <= .max >> 2, .malformed, "no such time")
         }
     }
 
@@ -121,9 +113,7 @@ extension Work {
     private func checkReference(
         _ reference: PartReference, of part: Part
     ) throws(RuleFailure) {
-        guard part.content.isEmpty else {
-            throw .refused(.malformed, "a part with content and a reference")
-        }
+        try require(part.content.isEmpty, .malformed, "a part with content and a reference")
         guard !reference.url.isEmpty, reference.size > 0 else {
             throw .refused(.missingField, "a reference without url or size")
         }

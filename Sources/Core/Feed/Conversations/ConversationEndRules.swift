@@ -24,7 +24,9 @@ extension Work {
             try self.giveUpDistinct(conversation)
         }
         note(
-            WebhookEvent(.conversationDeleted, conversation.conversation, by: actor.name), app)
+            WebhookEventRecord(
+                app: app, kind: .conversationDeleted, conversation: conversation.conversation,
+                user: actor.name))
     }
 
     /// The messages up to now, for this user on all the own devices; the conversation comes back
@@ -37,9 +39,7 @@ extension Work {
         guard let conversation = try lockConversation(app, id),
             var member = try membership(app, id, user)
         else { throw .refused(.notFound, "no such conversation") }
-        guard conversation.deletedAt == nil else {
-            throw .refused(.gone, "the conversation was deleted")
-        }
+        try require(conversation.deletedAt == nil, .gone, "the conversation was deleted")
         if let waiting = try oldestJob(app, id),
             waiting.revision <= max(member.joinedRevision, member.leftRevision ?? 0)
         {

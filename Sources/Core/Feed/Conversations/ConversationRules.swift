@@ -8,7 +8,7 @@ extension Work {
         guard let id = request.conversation else {
             throw .refused(.missingField, "no conversation id")
         }
-        guard id != .none else { throw .refused(.malformed, "an id of zeros") }
+        try require(id != .none, .malformed, "an id of zeros")
         var names = request.participants
         var creator = ""
         if case .user(let user) = actor {
@@ -58,9 +58,10 @@ extension Work {
             try put(metadata)
         }
         try join(users, &conversation, by: actor)
-        var event = WebhookEvent(.conversationCreated, id, by: actor.name)
-        event.joined = users.map(\.name)
-        note(event, app)
+        note(
+            WebhookEventRecord(
+                app: app, kind: .conversationCreated, conversation: id, user: actor.name,
+                joined: users.map(\.name)))
         return conversation
     }
 
@@ -68,7 +69,7 @@ extension Work {
         _ app: AppID, _ request: AddParticipants, by actor: Actor
     ) throws(RuleFailure) -> ConversationRecord {
         let users = try validUsers(request.users)
-        guard !users.isEmpty else { throw .refused(.missingField, "no users") }
+        try require(!users.isEmpty, .missingField, "no users")
         var conversation = try reachableConversation(app, request.conversation, actor)
         guard conversation.distinctKey.isEmpty else {
             throw .refused(.conflict, "a distinct conversation keeps its participants")
@@ -89,9 +90,10 @@ extension Work {
         }
         guard !added.isEmpty else { return conversation }
         try join(added, &conversation, by: actor)
-        var event = WebhookEvent(.participantsChanged, conversation.conversation, by: actor.name)
-        event.joined = added.map(\.name)
-        note(event, app)
+        note(
+            WebhookEventRecord(
+                app: app, kind: .participantsChanged, conversation: conversation.conversation,
+                user: actor.name, joined: added.map(\.name)))
         return conversation
     }
 
@@ -106,7 +108,7 @@ extension Work {
         }
         var users: [UserID] = []
         for user in names.map({ UserID($0) }).sorted() where users.last != user {
-            guard user.isValid else { throw .refused(.malformed, "not a user name") }
+            try require(user.isValid, .malformed, "not a user name")
             users.append(user)
         }
         return users
@@ -118,10 +120,9 @@ extension Work {
     ) throws(RuleFailure) {
         try refuseDeleting(users, conversation.app)
         let total = conversation.participants + UInt64(users.count)
-        guard total <= UInt64(limits.participantsPerConversation) else {
-            throw .refused(
-                .limit, "more than \(limits.participantsPerConversation) participants")
-        }
+        try require(
+            total <= UInt64(limits.participantsPerConversation), .limit,
+            "more than \(limits.participantsPerConversation) participants")
         conversation.participants = total
         if conversation.largeRevision == nil, total > UInt64(limits.participantsTold) {
             // The one that `deliver` gives this change.
@@ -159,7 +160,7 @@ extension Work {
         _ app: AppID, _ request: RemoveParticipants, by actor: Actor
     ) throws(RuleFailure) -> ConversationRecord {
         let users = try validUsers(request.users)
-        guard !users.isEmpty else { throw .refused(.missingField, "no users") }
+        try require(!users.isEmpty, .missingField, "no users")
         var conversation = try reachableConversation(app, request.conversation, actor)
         guard conversation.distinctKey.isEmpty else {
             throw .refused(.conflict, "a distinct conversation keeps its participants")
@@ -190,8 +191,10 @@ extension Work {
                 try self.put(member)
             }
         }
-        var event = WebhookEvent(.participantsChanged, conversation.conversation, by: actor.name)
-        event.left = leaving.map(\.user.name)
-        note(event, conversation.app)
+        note(
+            WebhookEventRecord(
+                app: conversation.app, kind: .participantsChanged,
+                conversation: conversation.conversation, user: actor.name,
+                left: leaving.map(\.user.name)))
     }
 }

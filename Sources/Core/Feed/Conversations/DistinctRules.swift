@@ -34,9 +34,7 @@ extension Work {
         let aim = try target(app, asked)
         if aim == existing.conversation { return existing }
         // What comes under an alias of another conversation would go there (MSG-24).
-        guard aim == asked else {
-            throw .refused(.forbidden, "the conversation cannot be created")
-        }
+        try require(aim == asked, .forbidden, "the conversation cannot be created")
         try put(
             AliasRecord(
                 app: app, alias: asked, conversation: existing.conversation, createdAt: now))

@@ -6,7 +6,7 @@ extension Work {
     func changeMetadata(
         _ app: AppID, _ request: ChangeMetadata, by actor: Actor
     ) throws(RuleFailure) -> MetadataRecord {
-        guard !request.changes.isEmpty else { throw .refused(.missingField, "no changes") }
+        try require(!request.changes.isEmpty, .missingField, "no changes")
         var conversation = try reachableConversation(app, request.conversation, actor)
         var metadata = try metadata(of: conversation)
         guard request.baseVersion == 0 || request.baseVersion == metadata.version else {
@@ -17,9 +17,10 @@ extension Work {
         try deliver(.metadata, object: [], joining: 0, in: &conversation) {
             _ throws(RuleFailure) in try self.put(changed)
         }
-        var event = WebhookEvent(.metadataChanged, conversation.conversation, by: actor.name)
-        event.version = metadata.version
-        note(event, app)
+        note(
+            WebhookEventRecord(
+                app: app, kind: .metadataChanged, conversation: conversation.conversation,
+                version: metadata.version, user: actor.name))
         return metadata
     }
 
@@ -72,7 +73,7 @@ extension Work {
     }
 
     private func checkPath(_ path: [String]) throws(RuleFailure) {
-        guard !path.isEmpty else { throw .refused(.missingField, "no path") }
+        try require(!path.isEmpty, .missingField, "no path")
         guard path.count <= limits.metadataDepth else {
             throw .refused(.limit, "a path of more than \(limits.metadataDepth) keys")
         }

@@ -6,7 +6,7 @@ extension Work {
     func admit(_ request: OpenSession) throws(RuleFailure) -> (UserID, SessionTokenRecord?) {
         switch request.credential {
         case .identity(let user):
-            guard user.isValid else { throw .refused(.tokenInvalid, "not a user name") }
+            try require(user.isValid, .tokenInvalid, "not a user name")
             return (user, nil)
         case .sessionToken(let hash):
             // A token of another app is not found: the key begins with the app.
@@ -17,12 +17,9 @@ extension Work {
             else {
                 throw .refused(.tokenInvalid, "unknown session token")
             }
-            guard token.device == request.device else {
-                throw .refused(.deviceMismatch, "another device's session token")
-            }
-            guard now < token.expiresAt else {
-                throw .refused(.expired, "the session token is too old")
-            }
+            try require(
+                token.device == request.device, .deviceMismatch, "another device's session token")
+            try require(now < token.expiresAt, .expired, "the session token is too old")
             return (token.user, token)
         }
     }
@@ -89,7 +86,7 @@ extension Work {
         guard device.pushToken != nil else { return }
         var detached = device
         effects.detached.append(DetachedDevice(device))
-        try stored(try WakeRules.detachToken(&detached, in: transaction, now: now))
+        try stored(try wakeRules.detachToken(&detached))
         device = detached
     }
 

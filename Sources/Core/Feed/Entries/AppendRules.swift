@@ -190,33 +190,20 @@ extension Work {
     func close(_ feed: OpenFeed) throws(RuleFailure) {
         if feed.user != feed.before { try put(feed.user) }
         for (entry, urgency) in feed.visible {
-            effects.note(
-                try stored(
-                    try WakeRules.feedGrew(
-                        entry, urgency: urgency, in: transaction, now: now)))
+            try noteWakes(try wakeRules.feedGrew(entry, urgency: urgency))
         }
         for (entry, told) in feed.timed {
-            effects.note(
-                try stored(
-                    try WakeRules.timedCame(
-                        entry, told, zones: zones, in: transaction, now: now)))
+            try noteWakes(try wakeRules.timedCame(entry, told, zones: zones))
         }
         for entry in feed.useful {
-            effects.note(
-                try stored(
-                    try WakeRules.usefulCame(
-                        feed.user.app, feed.user.user, entry.visibleChange, in: transaction,
-                        now: now)))
+            try noteWakes(
+                try wakeRules.usefulCame(feed.user.app, feed.user.user, entry.visibleChange))
         }
         for (older, newer) in feed.replaced {
-            effects.note(
-                try stored(
-                    try WakeRules.entryReplaced(
-                        older, by: newer, in: transaction, now: now)))
+            try noteWakes(try wakeRules.entryReplaced(older, by: newer))
         }
         for entry in feed.withdrawn {
-            effects.note(
-                try stored(try WakeRules.entryWithdrawn(entry, in: transaction, now: now)))
+            try noteWakes(try wakeRules.entryWithdrawn(entry))
         }
         guard feed.kinds != 0 || feed.replacedThrough > 0 else { return }
         var change = FeedChange(

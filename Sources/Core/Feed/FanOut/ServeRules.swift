@@ -460,16 +460,13 @@ extension Work {
         try append(.conversationTombstone(member), to: &feed)
         feed.user.clearedHead = feed.user.head
         try close(feed)
-        effects.note(
-            try stored(try WakeRules.cleared(member, in: transaction, now: now)))
+        try noteWakes(try wakeRules.cleared(member))
     }
 
     /// The end of a membership has come into the feed: the icon counts none of the conversation.
     private func endUnread(of member: ParticipantRecord) throws(RuleFailure) {
         guard try stored(try transaction.endUnread(of: member, now: now)) else { return }
-        effects.note(
-            try stored(
-                try WakeRules.unreadFell(
-                    member.app, member.user, member.conversation, in: transaction, now: now)))
+        try noteWakes(
+            try wakeRules.unreadFell(member.app, member.user, member.conversation))
     }
 }

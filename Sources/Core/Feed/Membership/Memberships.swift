@@ -52,9 +52,7 @@ extension Work {
         else {
             throw .refused(.notFound, "no such conversation")
         }
-        guard found.deletedAt == nil else {
-            throw .refused(.gone, "the conversation was deleted")
-        }
+        try require(found.deletedAt == nil, .gone, "the conversation was deleted")
         return found
     }
 
@@ -89,9 +87,7 @@ extension Work {
     func refuseDeleting(_ users: [UserID], _ app: AppID) throws(RuleFailure) {
         for user in users {
             let known = try record(UserRecord.self, [.app(app), .user(user)])
-            guard known?.deletingSince == nil else {
-                throw .refused(.forbidden, "a user named is being deleted")
-            }
+            try require(known?.deletingSince == nil, .forbidden, "a user named is being deleted")
         }
     }
 }

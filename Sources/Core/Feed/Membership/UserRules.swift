@@ -25,24 +25,16 @@ extension Work {
         let isLess = try stored(
             try transaction.recountUnread(session.app, session.user, id, now: now))
         if isLess {
-            effects.note(
-                try stored(
-                    try WakeRules.unreadFell(
-                        session.app, session.user, id, in: transaction, now: now)))
+            try noteWakes(try wakeRules.unreadFell(session.app, session.user, id))
         } else if !request.muted {
-            effects.note(
-                try stored(
-                    try WakeRules.unmuted(
-                        session.app, session.user, id, in: transaction, now: now)))
+            try noteWakes(try wakeRules.unmuted(session.app, session.user, id))
         }
     }
 
     /// MSG-27.
     func blockUser(_ request: BlockUser, _ session: SessionKey) throws(RuleFailure) {
         let other = UserID(request.user)
-        guard other.isValid, other != session.user else {
-            throw .refused(.malformed, "not another user's name")
-        }
+        try require(other.isValid && other != session.user, .malformed, "not another user's name")
         var feed = try openFeed(session.app, session.user)
         var block =
             try record(BlockRecord.self, blockKey(session.app, session.user, other))
@@ -52,9 +44,7 @@ extension Work {
             let known = try records(
                 BlockRecord.self,
                 Scan(prefix: [.app(session.app), .user(session.user)], limit: limits.blocks))
-            guard known.count < limits.blocks else {
-                throw .refused(.limit, "more than \(limits.blocks) blocks")
-            }
+            try require(known.count < limits.blocks, .limit, "more than \(limits.blocks) blocks")
         }
         block.isBlocked = request.blocked
         feed.user.blocksNobody = false

@@ -20,9 +20,7 @@ extension Work {
                 member.joinedPosition < known.position
             else { throw missing }
         }
-        guard conversation.deletedAt == nil else {
-            throw .refused(.gone, "the conversation was deleted")
-        }
+        try require(conversation.deletedAt == nil, .gone, "the conversation was deleted")
         guard let message = try record(MessageRecord.self, key, lock: .wait) else {
             throw missing
         }
@@ -44,9 +42,7 @@ extension Work {
         try checkContent(request.parts, request.push)
         var (conversation, message) = try reachableMessage(app, request.message, actor)
         try checkAuthor(message, actor)
-        guard message.deletedAt == nil else {
-            throw .refused(.gone, "the message was deleted")
-        }
+        try require(message.deletedAt == nil, .gone, "the message was deleted")
         guard request.baseVersion == 0 || request.baseVersion == message.version else {
             throw .refused(.versionConflict, "the message has version \(message.version)")
         }
@@ -56,7 +52,7 @@ extension Work {
         message.pushOptions = try presentation(of: message).encoded
         message.editedAt = now
         let edited = try change(message, in: &conversation)
-        note(WebhookEvent(.messageEdited, edited, by: actor.name), app)
+        note(WebhookEventRecord(.messageEdited, edited, by: actor.name))
         return edited
     }
 
@@ -88,7 +84,7 @@ extension Work {
         message.deletedAt = now
         if case .user(let user) = actor { message.deletedBy = user.name }
         let deleted = try change(message, in: &conversation)
-        note(WebhookEvent(.messageDeleted, deleted, by: actor.name), app)
+        note(WebhookEventRecord(.messageDeleted, deleted, by: actor.name))
     }
 
     private func change(
@@ -125,9 +121,7 @@ extension Work {
         guard let older = try entry(of: .message, like: object, in: feed.user) else {
             let isThere = member.leftRevision == nil && member.joinedPosition < message.position
             guard isThere else { throw missing }
-            guard conversation.deletedAt == nil else {
-                throw .refused(.gone, "the conversation was deleted")
-            }
+            try require(conversation.deletedAt == nil, .gone, "the conversation was deleted")
             if let waiting = try oldestJob(app, conversation.conversation),
                 waiting.revision <= message.revision
             {

@@ -14,9 +14,7 @@ extension Work {
         let options = publication.options
         guard let id = request.message else { throw .refused(.missingField, "no message id") }
         // An id of zeros names nothing (MSG-1).
-        guard id != MessageID(high: 0, low: 0) else {
-            throw .refused(.malformed, "an id of zeros")
-        }
+        try require(id != MessageID(high: 0, low: 0), .malformed, "an id of zeros")
         try checkContent(request.parts, request.push, options)
         var conversation = try reachableConversation(app, request.conversation, actor)
         try checkSender(sender, of: conversation)
@@ -36,7 +34,7 @@ extension Work {
         try deliver(.message, object: id.bytes, joining: 0, in: &conversation) {
             _ throws(RuleFailure) in try self.insert(message)
         }
-        note(WebhookEvent(.messageCreated, message, by: sender), app)
+        note(WebhookEventRecord(.messageCreated, message, by: sender))
         return message
     }
 
@@ -63,7 +61,7 @@ extension Work {
     ) throws(RuleFailure) {
         guard !sender.isEmpty else { return }
         let user = UserID(sender)
-        guard user.isValid else { throw .refused(.malformed, "not a user name") }
+        try require(user.isValid, .malformed, "not a user name")
         guard try participant(conversation.app, conversation.conversation, user) != nil else {
             throw .refused(.forbidden, "the sender does not take part")
         }

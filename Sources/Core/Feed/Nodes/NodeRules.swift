@@ -84,7 +84,7 @@ extension Work {
     /// not somebody holds one of these rows: what is left waits for the end of its lease.
     private func takeOver(from boot: BootID) throws(RuleFailure) {
         do throws(RuleFailure) {
-            try stored(try WakeRules.nodeGone(boot, in: transaction, now: now))
+            try stored(try wakeRules.nodeGone(boot))
             try step { () throws(RuleFailure) in try self.releaseDeliveries(of: boot) }
         } catch {
             guard case .store(.conflict) = error else { throw error }

@@ -45,18 +45,17 @@ extension Work {
     }
 
     private func requireApp(_ app: AppID) throws(RuleFailure) {
-        guard try record(AppRecord.self, [.app(app)], lock: .wait) != nil else {
-            throw .refused(.notFound, "no such app")
-        }
+        try require(
+            record(AppRecord.self, [.app(app)], lock: .wait) != nil, .notFound, "no such app")
     }
 
     private func remove<R: Record>(_ type: R.Type, _ key: [ColumnValue]) throws(RuleFailure) {
-        guard try record(type, key) != nil else { throw .refused(.notFound, "no such row") }
+        try require(record(type, key) != nil, .notFound, "no such row")
         try delete(type, key)
     }
 
     private func putApp(_ app: AppRecord) throws(RuleFailure) {
-        guard app.app.isValid else { throw .refused(.malformed, "not an app name") }
+        try require(app.app.isValid, .malformed, "not an app name")
         try lockApp(app.app)
         let removed = MetaRecord.removedPrefix + app.app.name
         if let former = try record(MetaRecord.self, [.text(removed)]) {
@@ -96,12 +95,10 @@ extension Work {
                 prefix: [.app(credential.app), .unsigned(credential.environment.rawValue)],
                 limit: most + 1))
         let isThere = all.contains { $0.name.isExactly(credential.name) }
-        guard !isThere || !isNew else {
-            throw .refused(
-                .idInUse,
-                "the app has a push credential of this name in the environment already: replace "
-                    + "it, or give another name")
-        }
+        try require(
+            !isThere || !isNew, .idInUse,
+            "the app has a push credential of this name in the environment already: replace "
+                + "it, or give another name")
         guard isThere || all.count < most else {
             throw .refused(.limit, "\(most) push credentials are there for the environment")
         }
@@ -151,8 +148,7 @@ extension Work {
                     until: self.now + self.limits.reconnectWindow))
         }
         let nodes = try nodesKnown()
-        try stored(
-            try WakeRules.started(boot: boot, besides: nodes, in: transaction, now: now))
+        try stored(try wakeRules.started(boot: boot, besides: nodes))
         try step { () throws(RuleFailure) in try self.releaseDeliveries(besides: nodes + [boot]) }
         return .started(storeEpochHalf: half)
     }

@@ -17,7 +17,7 @@ struct SweptRows {
     private static let looksMax = 3
     private static let widening = 8
 
-    private init(atMost most: Int) { self.most = most }
+    init(atMost most: Int) { self.most = most }
 
     private var done: Int { looked - held }
 
@@ -30,27 +30,27 @@ struct SweptRows {
     /// Whether there may be more to do at once. What others hold is none of it.
     var hasMore: Bool { looked > held && (looked < found || found == most) }
 
-    /// Carries out `body` for one row and those that the turn allows, each in a savepoint of its
-    /// own.
+    /// Carries out `body` for one row and those that the turn allows, in the lock order and each in
+    /// a savepoint of its own.
     ///
     /// - Parameters:
-    ///   - find: the first rows that are due, at most so many.
-    ///   - precedes: the order of locks.
-    static func sweep<R: Record>(
-        atMost most: Int, in transaction: any StoreTransaction,
-        find: (_ limit: Int) throws(StoreError) -> [R], by precedes: (R, R) -> Bool,
+    ///   - scan: the first rows that are due; at most so many of them are looked at.
+    ///   - tie: whether one of two rows of one device comes first.
+    static func sweep<R: Record & DeviceOrdered>(
+        _ scan: Scan, in transaction: any StoreTransaction,
+        orInTie tie: (R, R) -> Bool = { _, _ in false },
         carryOut body: (R) throws(StoreError) -> WakeEffects
     ) throws(StoreError) -> (turn: SweptRows, effects: WakeEffects) {
         var effects = WakeEffects()
-        var turn = SweptRows(atMost: most)
+        var turn = SweptRows(atMost: scan.limit)
         var passedOver: Set<SortKey> = []
-        var limit = most
+        var scan = scan
         for _ in 0..<looksMax {
-            let rows = try find(limit)
+            let rows = try transaction.records(R.self, scan)
             let fresh = rows.filter { !passedOver.contains(SortKey($0.rowKey)) }
             turn.found += fresh.count
-            for row in fresh.sorted(by: precedes)
-            where turn.done == 0 || turn.done < most && !transaction.isSpent {
+            for row in fresh.sorted(by: { $0.precedes($1, orInTie: tie($0, $1)) })
+            where turn.done == 0 || turn.done < turn.most && !transaction.isSpent {
                 turn.looked += 1
                 var done = WakeEffects()
                 let isDone = try transaction.passingOver { () throws(StoreError) in
@@ -63,8 +63,8 @@ struct SweptRows {
                     passedOver.insert(SortKey(row.rowKey))
                 }
             }
-            guard turn.held == turn.looked, rows.count == limit else { break }
-            limit *= widening
+            guard turn.held == turn.looked, rows.count == scan.limit else { break }
+            scan.limit *= widening
         }
         return (turn, effects)
     }

@@ -3,15 +3,20 @@ import Wake
 
 extension Work {
     func claimPushes(_ request: ClaimPushes) throws(RuleFailure) -> StoreAnswer {
-        let (claimed, wakes) = try stored(try WakeRules.claim(request, in: transaction, now: now))
+        let (claimed, wakes) = try stored(try wakeRules.claim(request))
         effects.note(wakes)
         return .pushes(claimed)
     }
 
     func finishPush(_ request: FinishPush) throws(RuleFailure) -> StoreAnswer {
-        let (answer, wakes) = try stored(try WakeRules.finish(request, in: transaction, now: now))
+        let (answer, wakes) = try stored(try wakeRules.finish(request))
         effects.note(wakes)
-        for dropped in wakes.dropped { note(WebhookEvent(dropped), dropped.app) }
+        for dropped in wakes.dropped {
+            note(
+                WebhookEventRecord(
+                    app: dropped.app, kind: .tokenDropped, user: dropped.user.name,
+                    device: dropped.device, feedback: dropped.number))
+        }
         return .pushFinished(answer)
     }
 
@@ -26,8 +31,7 @@ extension Work {
         // and each part goes on by one at least.
         while more, left > 0, left == max(1, rows) || !isSpent {
             let part = min(left, Self.sweptAtOnce)
-            let (swept, isMore, wakes) = try stored(
-                try WakeRules.sweep(rows: part, in: transaction, now: now))
+            let (swept, isMore, wakes) = try stored(try wakeRules.sweep(rows: part))
             effects.note(wakes)
             count += swept
             more = isMore
@@ -37,13 +41,12 @@ extension Work {
     }
 
     func rested(_ elapsed: Milliseconds) throws(RuleFailure) -> StoreAnswer {
-        try stored(try WakeRules.rested(elapsed, in: transaction, now: now))
+        try stored(try wakeRules.rested(elapsed))
         return .done
     }
 
     func keepAlive() throws(RuleFailure) -> StoreAnswer {
-        effects.note(
-            try stored(try WakeRules.keepAlive(in: transaction, now: now)))
+        try noteWakes(try wakeRules.keepAlive())
         return .done
     }
 }

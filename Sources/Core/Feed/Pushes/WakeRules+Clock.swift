@@ -11,138 +11,98 @@ extension WakeRules {
     static let mendedAtOnce = 32
 
     /// - Returns: whether the rest of it waits for what other transactions hold.
-    static func mendSetBack(in transaction: any StoreTransaction) throws(StoreError) -> Bool {
-        guard let record = try transaction.record(MetaRecord.self, [.text(setBackName)])
-        else { return false }
+    func mendSetBack() throws(StoreError) -> Bool {
+        guard let moment = try moment(Self.setBackName) else { return false }
+        return try WakeRules(transaction: transaction, now: moment).mend()
+    }
+
+    /// `now` is when the clock was set.
+    private func mend() throws(StoreError) -> Bool {
+        let soon = now + Reachability.setBackWait
         var mended = Mended()
-        let moment = Timestamp(milliseconds: record.number)
-        var left = gapStep
         // A push in flight has its lease; all else is decided again at once.
-        left -= try mendWakes(
-            index: "wake_by_deadline", [], past: moment + WakePolicy.lease, moment,
-            limit: left, in: transaction, &mended)
-        for prefix in try PushQueues.prefixes(in: transaction) where left > 0 {
-            left -= try mendWakes(
-                index: "wake_by_lane", prefix, past: moment + Reachability.setBackWait, moment,
-                limit: left, in: transaction, &mended)
+        try mendWakes("wake_by_deadline", past: now + WakePolicy.lease, &mended)
+        for prefix in try PushQueues.prefixes(in: transaction) where mended.left > 0 {
+            try mendWakes("wake_by_lane", prefix, past: soon, &mended)
         }
-        left -= try mendCampaigns(moment, limit: left, in: transaction, &mended)
-        left -= try mendSessions(moment, limit: left, in: transaction, &mended)
-        left -= try mendWebhooks(moment, limit: left, in: transaction, &mended)
-        if left > 0, mended.held == 0 {
-            try finish(setBackName, record.number, in: transaction)
+        // One look at each campaign: it decides anew when it is due.
+        try mend("campaign_by_due", past: now + Self.gapTolerance, &mended) {
+            (found: CampaignProgressRecord) throws(StoreError) in
+            let known = try transaction.record(
+                CampaignProgressRecord.self, found.rowKey, lock: .wait)
+            guard var campaign = known, let due = campaign.due, due > now else { return }
+            campaign.due = now
+            try transaction.put(campaign)
+        }
+        // Sessions that ended: their devices are expected for as long as ever from now.
+        let until = now + WakePolicy.connectedDelay
+        try mend("session_by_expected", past: until, &mended) {
+            (found: SessionRecord) throws(StoreError) in
+            try transaction.lockUser(found.app, found.user)
+            guard var session = try transaction.again(found),
+                let expected = session.expectedUntil, expected > until
+            else { return }
+            session.expectedUntil = until
+            try transaction.put(session)
+        }
+        try mend("webhook_by_due", past: soon, &mended) {
+            (found: WebhookRecord) throws(StoreError) in try mendWebhook(found.rowKey)
+        }
+        if mended.left > 0, mended.held == 0 {
+            try finish(Self.setBackName, now.milliseconds)
         }
         return mended.held > 0 && mended.done == 0
     }
 
-    /// Rows of one step that were mended, and those of which other transactions hold something.
+    /// Rows of one step that were mended, those of which other transactions hold something, and how
+    /// many more the step may look at.
     private struct Mended {
         var done = 0
         var held = 0
-
-        mutating func note(_ isDone: Bool) {
-            if isDone { done += 1 } else { held += 1 }
-        }
+        var left = WakeRules.gapStep
     }
 
-    private static func mendWakes(
-        index: String, _ prefix: [ColumnValue], past bound: Timestamp, _ moment: Timestamp,
-        limit: Int, in transaction: any StoreTransaction, _ mended: inout Mended
-    ) throws(StoreError) -> Int {
-        let few = min(limit, mendedAtOnce)
-        let (turn, _) = try onDevices(atMost: few, in: transaction, now: moment) {
-            limit throws(StoreError) in
-            try transaction.records(
-                WakeRecord.self,
-                Scan(index: index, prefix: prefix, after: [.timestamp(bound)], limit: limit))
-        } _: { (step: inout WakeStep) throws(StoreError) in
-            step.machine.clockSetBack(to: moment)
+    private func mendWakes(
+        _ index: String, _ prefix: [ColumnValue] = [], past bound: Timestamp,
+        _ mended: inout Mended
+    ) throws(StoreError) {
+        let scan = Scan(
+            index: index, prefix: prefix, after: [.timestamp(bound)],
+            limit: min(mended.left, Self.mendedAtOnce))
+        let (turn, _) = try onDevices(of: scan) { step throws(StoreError) in
+            step.machine.clockSetBack(to: now)
         }
         mended.done += turn.looked - turn.held
         mended.held += turn.held
         // Those that the turn left are the next step's.
-        return turn.isAtEnd ? turn.looked : limit
+        mended.left = turn.isAtEnd ? mended.left - turn.looked : 0
     }
 
-    /// One look at each: it decides anew when it is due.
-    private static func mendCampaigns(
-        _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction,
-        _ mended: inout Mended
-    ) throws(StoreError) -> Int {
-        let few = max(0, min(limit, mendedAtOnce))
-        let campaigns = try transaction.records(
-            CampaignProgressRecord.self,
-            Scan(
-                index: "campaign_by_due", after: [.timestamp(moment + gapTolerance)],
-                limit: few))
-        for key in campaigns.map(\.rowKey).sorted(by: { SortKey($0) < SortKey($1) }) {
-            let isDone = try transaction.passingOver { () throws(StoreError) in
-                let known = try transaction.record(
-                    CampaignProgressRecord.self, key, lock: .wait)
-                guard var campaign = known, let due = campaign.due, due > moment else { return }
-                campaign.due = moment
-                try transaction.put(campaign)
-            }
-            mended.note(isDone)
+    /// Rows that are due too late by the clock as it is now.
+    private func mend<R: Record>(
+        _ index: String, past bound: Timestamp, _ mended: inout Mended,
+        _ body: (R) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        let few = min(mended.left, Self.mendedAtOnce)
+        let rows = try transaction.records(
+            R.self, Scan(index: index, after: [.timestamp(bound)], limit: few))
+        for row in rows.sorted(by: { SortKey($0.rowKey) < SortKey($1.rowKey) }) {
+            let isDone = try transaction.passingOver { () throws(StoreError) in try body(row) }
+            if isDone { mended.done += 1 } else { mended.held += 1 }
         }
-        return campaigns.count < few ? campaigns.count : limit
-    }
-
-    /// Sessions that ended: their devices are expected for as long as ever from now.
-    private static func mendSessions(
-        _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction,
-        _ mended: inout Mended
-    ) throws(StoreError) -> Int {
-        let until = moment + WakePolicy.connectedDelay
-        let few = max(0, min(limit, mendedAtOnce))
-        let sessions = try transaction.records(
-            SessionRecord.self,
-            Scan(
-                index: "session_by_expected", after: [.timestamp(until)], limit: few))
-        for found in sessions.sorted(by: { $0.precedes($1) }) {
-            let isDone = try transaction.passingOver { () throws(StoreError) in
-                try transaction.lockUser(found.app, found.user)
-                guard var session = try transaction.again(found),
-                    let expected = session.expectedUntil, expected > until
-                else { return }
-                session.expectedUntil = until
-                try transaction.put(session)
-            }
-            mended.note(isDone)
-        }
-        return sessions.count < few ? sessions.count : limit
+        mended.left = rows.count < few ? mended.left - rows.count : 0
     }
 
     /// A batch under way is fenced by its claim; a repeat has the same delivery id.
-    private static func mendWebhooks(
-        _ moment: Timestamp, limit: Int, in transaction: any StoreTransaction,
-        _ mended: inout Mended
-    ) throws(StoreError) -> Int {
-        let soon = moment + Reachability.setBackWait
-        let few = max(0, min(limit, mendedAtOnce))
-        let webhooks = try transaction.records(
-            WebhookRecord.self,
-            Scan(index: "webhook_by_due", after: [.timestamp(soon)], limit: few))
-        for key in webhooks.map(\.rowKey).sorted(by: { SortKey($0) < SortKey($1) }) {
-            let isDone = try transaction.passingOver { () throws(StoreError) in
-                try mendWebhook(key, moment, in: transaction)
-            }
-            mended.note(isDone)
-        }
-        return webhooks.count < few ? webhooks.count : limit
-    }
-
-    private static func mendWebhook(
-        _ key: [ColumnValue], _ moment: Timestamp, in transaction: any StoreTransaction
-    ) throws(StoreError) {
-        let soon = moment + Reachability.setBackWait
+    private func mendWebhook(_ key: [ColumnValue]) throws(StoreError) {
+        let soon = now + Reachability.setBackWait
         _ = try transaction.record(OutboxRecord.self, Array(key.prefix(1)), lock: .wait)
         guard var webhook = try transaction.record(WebhookRecord.self, key),
             let due = webhook.due, due > soon
         else { return }
         webhook.due = soon
         webhook.leasedUntil = webhook.leasedUntil.map { min($0, soon) }
-        webhook.failingSince = webhook.failingSince.map { min($0, moment) }
+        webhook.failingSince = webhook.failingSince.map { min($0, now) }
         try transaction.put(webhook)
     }
 }
@@ -154,25 +114,23 @@ extension WakeRules {
     /// The process was there for so long since `alive_at` was written, by a clock that nobody sets.
     /// If the store's clock has gone on as far, the row does, too; if not, that one was set or the
     /// machine was asleep, which the next turn notices by the row.
-    static func rested(
-        _ elapsed: Milliseconds, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) {
+    func rested(_ elapsed: Milliseconds) throws(StoreError) {
         try transaction.savepoint { () throws(StoreError) in
-            let key: [ColumnValue] = [.text(aliveName)]
+            let key: [ColumnValue] = [.text(Self.aliveName)]
             guard let alive = try transaction.record(MetaRecord.self, key, lock: .wait) else {
                 return
             }
             let (expected, isOver) = alive.number.addingReportingOverflow(elapsed)
-            guard !isOver, now.milliseconds <= expected + gapTolerance,
-                expected <= now.milliseconds + gapTolerance
+            guard !isOver, now.milliseconds <= expected + Self.gapTolerance,
+                expected <= now.milliseconds + Self.gapTolerance
             else { return }
-            try transaction.put(MetaRecord(name: aliveName, number: now.milliseconds))
+            try transaction.put(MetaRecord(name: Self.aliveName, number: now.milliseconds))
         }
     }
 
     /// Whether an outage, or a clock that was set back, is being worked off.
     static func isMending(in snapshot: any StoreSnapshot) throws(StoreError) -> Bool {
-        for name in [gapName, setBackName]
+        for name in [Self.gapName, Self.setBackName]
         where try snapshot.record(MetaRecord.self, [.text(name)]) != nil {
             return true
         }

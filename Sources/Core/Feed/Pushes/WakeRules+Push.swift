@@ -1,5 +1,5 @@
-public import Model
-public import Wake
+import Model
+import Wake
 import Wire
 
 extension WakeRules {
@@ -13,10 +13,8 @@ extension WakeRules {
 
     /// Takes pushes that are due. Everything is checked again: a wake, alert or badge that is
     /// not needed any more goes without being sent.
-    public static func claim(
-        _ request: ClaimPushes, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> (ClaimedPushes, WakeEffects) {
-        var effects = try noticeGap(in: transaction, now: now).effects
+    func claim(_ request: ClaimPushes) throws(StoreError) -> (ClaimedPushes, WakeEffects) {
+        var effects = try noticeGap().effects
         var claimed = ClaimedPushes(jobs: [], more: false, nextDue: nil)
         let streams = min(request.streams, request.ids.count, ClaimPushes.rowsMax)
         guard streams > 0 || request.countsQueues else { return (claimed, effects) }
@@ -39,10 +37,8 @@ extension WakeRules {
                 claimed.more = true
                 break
             }
-            try claim(
-                rest.prefix(claimedAtOnce), request, subjects, in: transaction, now: now,
-                &claimed, &effects, &held)
-            rest = rest.dropFirst(claimedAtOnce)
+            try claim(rest.prefix(Self.claimedAtOnce), request, subjects, &claimed, &effects, &held)
+            rest = rest.dropFirst(Self.claimedAtOnce)
         }
         // What others hold is no reason to come again at once.
         if held > 0, held == rows.count { claimed.more = false }
@@ -55,10 +51,9 @@ extension WakeRules {
 
     /// In the lock order. They are few, so that a claim that ends with its turn leaves those that
     /// were due last. A push of which another transaction holds something is due as before.
-    private static func claim(
+    private func claim(
         _ rows: ArraySlice<DueRow>, _ request: ClaimPushes, _ subjects: WakeSubjects,
-        in transaction: any StoreTransaction, now: Timestamp, _ claimed: inout ClaimedPushes,
-        _ effects: inout WakeEffects, _ held: inout Int
+        _ claimed: inout ClaimedPushes, _ effects: inout WakeEffects, _ held: inout Int
     ) throws(StoreError) {
         for row in rows.sorted(by: { $0.wake.precedes($1.wake) }) {
             let claim = Claim(owner: request.boot, id: request.ids[claimed.jobs.count])
@@ -69,8 +64,7 @@ extension WakeRules {
                 let user = try transaction.record(
                     UserRecord.self, [.app(row.wake.app), .user(row.wake.user)], lock: .wait)
                 (job, found) = try self.claim(
-                    row, claim, subjects, isSuspended: user?.isSuspended ?? false,
-                    in: transaction, now: now)
+                    row, claim, subjects, isSuspended: user?.isSuspended ?? false)
             }
             guard isDone else {
                 held += 1
@@ -82,9 +76,8 @@ extension WakeRules {
         }
     }
 
-    private static func claim(
-        _ due: DueRow, _ claim: Claim, _ subjects: WakeSubjects, isSuspended: Bool,
-        in transaction: any StoreTransaction, now: Timestamp
+    private func claim(
+        _ due: DueRow, _ claim: Claim, _ subjects: WakeSubjects, isSuspended: Bool
     ) throws(StoreError) -> (PushJob?, WakeEffects) {
         let row = due.wake
         guard
@@ -99,7 +92,7 @@ extension WakeRules {
         }
         var step = try WakeStep(device, in: transaction, now: now)
         guard let credential = due.credential, !isSuspended else {
-            step.machine.putOff(until: now + credentialDelay)
+            step.machine.putOff(until: now + Self.credentialDelay)
             try step.save()
             return (nil, step.effects)
         }
@@ -127,7 +120,7 @@ extension WakeRules {
         return (job, step.effects)
     }
 
-    private static func claimWake(
+    private func claimWake(
         _ step: inout WakeStep, _ claim: Claim, _ subjects: WakeSubjects
     ) throws(StoreError) -> ClaimedRequest? {
         let pending = try step.transaction.pending(step.device, atMost: 1, now: step.now)
@@ -144,7 +137,7 @@ extension WakeRules {
             publishedAt: told.publishedAt, trace: told.options.trace)
     }
 
-    private static func claimAlert(
+    private func claimAlert(
         _ step: inout WakeStep, _ claim: Claim
     ) throws(StoreError) -> ClaimedRequest? {
         let unread = try step.transaction.unread(
@@ -185,7 +178,7 @@ extension WakeRules {
             trace: shown.options.trace)
     }
 
-    private static func claimBadge(
+    private func claimBadge(
         _ step: inout WakeStep, _ claim: Claim
     ) throws(StoreError) -> ClaimedRequest? {
         let unread = try step.transaction.unread(
@@ -223,9 +216,7 @@ extension WakeRules {
     /// The answer to a claimed push.
     ///
     /// - Returns: its class; `nil` if the claim is not the newest of its device any more.
-    public static func finish(
-        _ request: FinishPush, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> (PushAnswer?, WakeEffects) {
+    func finish(_ request: FinishPush) throws(StoreError) -> (PushAnswer?, WakeEffects) {
         let key = request.key
         _ = try transaction.record(
             UserRecord.self, [.app(key.app), .user(key.user)], lock: .wait)
@@ -247,7 +238,7 @@ extension WakeRules {
                 attempt: key.attempt, unread: unread, now: now))
         try step.save()
         var effects = step.effects
-        try writeDown(&effects, in: transaction, now: now)
+        try writeDown(&effects)
         if step.device.pushToken == nil, device.pushToken != nil,
             case .answered(let status, let reason, let timestamp, _) = request.reply
         {

@@ -1,4 +1,4 @@
-public import Model
+import Model
 import Wake
 
 // Time: `alive_at` is written every 2 s. Where it jumps by more than 5 s beside that, we were
@@ -23,13 +23,11 @@ extension WakeRules {
     private static let expiryPause: Milliseconds = 10 * 60_000
 
     /// Every 2 s.
-    public static func keepAlive(
-        in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> WakeEffects {
-        let effects = try noticeGap(in: transaction, now: now).effects
+    func keepAlive() throws(StoreError) -> WakeEffects {
+        let effects = try noticeGap().effects
         try transaction.savepoint { () throws(StoreError) in
-            _ = try transaction.record(MetaRecord.self, [.text(aliveName)], lock: .wait)
-            try transaction.put(MetaRecord(name: aliveName, number: now.milliseconds))
+            _ = try transaction.record(MetaRecord.self, [.text(Self.aliveName)], lock: .wait)
+            try transaction.put(MetaRecord(name: Self.aliveName, number: now.milliseconds))
         }
         return effects
     }
@@ -38,22 +36,16 @@ extension WakeRules {
     /// there, and the time since the last `alive_at` counts as a gap if it is one.
     ///
     /// - Parameter nodes: those that are there.
-    static func started(
-        boot: BootID, besides nodes: [BootID], in transaction: any StoreTransaction,
-        now: Timestamp
-    ) throws(StoreError) {
-        if let lastAlive = try lastAlive(in: transaction) {
-            try extendGraces(lastAlive, in: transaction, now: now)
-        }
-        _ = try keepAlive(in: transaction, now: now)
+    func started(boot: BootID, besides nodes: [BootID]) throws(StoreError) {
+        if let lastAlive = try moment(Self.aliveName) { try extendGraces(lastAlive) }
+        _ = try keepAlive()
         // Further ones wait for the end of their leases.
         let rows = try transaction.records(
-            WakeRecord.self, Scan(index: "wake_by_owner", limit: gapStep))
+            WakeRecord.self, Scan(index: "wake_by_owner", limit: Self.gapStep))
         let others = rows.filter { row in
             row.owner != boot && !nodes.contains { $0 == row.owner }
         }
-        try onEachDevice(of: others, in: transaction, now: now) {
-            (step: inout WakeStep) throws(StoreError) in
+        try onEachDevice(of: others) { step throws(StoreError) in
             if let owner = step.row.owner, owner != boot, !nodes.contains(owner) {
                 step.machine.ownerGone(now: now)
             }
@@ -62,15 +54,10 @@ extension WakeRules {
 
     /// A node is gone: what it had in flight is not waited for. Of more than a turn takes the rest
     /// waits for the end of its leases.
-    static func nodeGone(
-        _ boot: BootID, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) {
-        _ = try onDevices(atMost: mendedAtOnce, in: transaction, now: now) {
-            limit throws(StoreError) in
-            try transaction.records(
-                WakeRecord.self,
-                Scan(index: "wake_by_owner", prefix: [.identifier(boot)], limit: limit))
-        } _: { (step: inout WakeStep) throws(StoreError) in
+    func nodeGone(_ boot: BootID) throws(StoreError) {
+        let scan = Scan(
+            index: "wake_by_owner", prefix: [.identifier(boot)], limit: Self.mendedAtOnce)
+        _ = try onDevices(of: scan) { step throws(StoreError) in
             if step.row.owner == boot { step.machine.ownerGone(now: now) }
         }
     }
@@ -79,54 +66,46 @@ extension WakeRules {
     /// claimed or any grace is taken for over.
     ///
     /// - Returns: also whether the rest of that waits for what other transactions hold.
-    static func noticeGap(
-        in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> (effects: WakeEffects, isHeldUp: Bool) {
-        if let last = try lastAlive(in: transaction), isGap(since: last, now: now) {
-            try transaction.savepoint { () throws(StoreError) in
-                try openGap(in: transaction, now: now)
-            }
+    func noticeGap() throws(StoreError) -> (effects: WakeEffects, isHeldUp: Bool) {
+        if let last = try moment(Self.aliveName), isGap(since: last) {
+            try transaction.savepoint { () throws(StoreError) in try openGap() }
         }
-        let isHeldUp = try mendSetBack(in: transaction)
-        let closed = try closeGap(in: transaction, now: now)
+        let isHeldUp = try mendSetBack()
+        let closed = try closeGap()
         return (closed.effects, isHeldUp || closed.isHeldUp)
     }
 
-    private static func isSetBack(since last: Timestamp, now: Timestamp) -> Bool {
-        now + gapTolerance < last + aliveInterval
+    private func isSetBack(since last: Timestamp) -> Bool {
+        now + Self.gapTolerance < last + Self.aliveInterval
     }
 
-    private static func isGap(since last: Timestamp, now: Timestamp) -> Bool {
-        now.since(last) > aliveInterval + gapTolerance || isSetBack(since: last, now: now)
+    private func isGap(since last: Timestamp) -> Bool {
+        now.since(last) > Self.aliveInterval + Self.gapTolerance || isSetBack(since: last)
     }
 
     /// Another node may have noticed the outage, and noted it, before this lock was taken.
-    private static func openGap(
-        in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) {
-        let alive = try transaction.record(MetaRecord.self, [.text(aliveName)], lock: .wait)
+    private func openGap() throws(StoreError) {
+        let alive = try transaction.record(MetaRecord.self, [.text(Self.aliveName)], lock: .wait)
         guard let alive else { return }
         let last = Timestamp(milliseconds: alive.number)
-        guard isGap(since: last, now: now) else { return }
-        for name in [setBackName, outageName, gapName] {
+        guard isGap(since: last) else { return }
+        for name in [Self.setBackName, Self.outageName, Self.gapName] {
             _ = try transaction.record(MetaRecord.self, [.text(name)], lock: .wait)
         }
         // What was accepted up to here may have come to a closed door.
-        try transaction.put(MetaRecord(name: gapName, number: max(now, last).milliseconds))
-        try transaction.put(MetaRecord(name: aliveName, number: now.milliseconds))
-        if isSetBack(since: last, now: now) {
+        try transaction.put(MetaRecord(name: Self.gapName, number: max(now, last).milliseconds))
+        try transaction.put(MetaRecord(name: Self.aliveName, number: now.milliseconds))
+        if isSetBack(since: last) {
             // The end of an outage would lie ahead, and was perhaps none.
-            try transaction.delete(MetaRecord.self, [.text(outageName)])
-            try transaction.put(MetaRecord(name: setBackName, number: now.milliseconds))
+            try transaction.delete(MetaRecord.self, [.text(Self.outageName)])
+            try transaction.put(MetaRecord(name: Self.setBackName, number: now.milliseconds))
         } else {
-            try transaction.put(MetaRecord(name: outageName, number: now.milliseconds))
+            try transaction.put(MetaRecord(name: Self.outageName, number: now.milliseconds))
         }
     }
 
     /// Deletes a value of `meta` if it is still what its work was done for.
-    static func finish(
-        _ name: String, _ number: UInt64, in transaction: any StoreTransaction
-    ) throws(StoreError) {
+    func finish(_ name: String, _ number: UInt64) throws(StoreError) {
         try transaction.savepoint { () throws(StoreError) in
             let key: [ColumnValue] = [.text(name)]
             let known = try transaction.record(MetaRecord.self, key, lock: .wait)
@@ -138,68 +117,51 @@ extension WakeRules {
     static func outageEnd(
         in snapshot: any StoreSnapshot, now: Timestamp
     ) throws(StoreError) -> Timestamp? {
-        try snapshot.record(MetaRecord.self, [.text(outageName)])
+        try snapshot.record(MetaRecord.self, [.text(Self.outageName)])
             .map { min(Timestamp(milliseconds: $0.number), now) }
     }
 
-    private static func lastAlive(in transaction: any StoreTransaction) throws(StoreError)
-        -> Timestamp?
-    {
-        try transaction.record(MetaRecord.self, [.text(aliveName)])
+    func moment(_ name: String) throws(StoreError) -> Timestamp? {
+        try transaction.record(MetaRecord.self, [.text(name)])
             .map { Timestamp(milliseconds: $0.number) }
     }
 
     /// Graces that ran while the process was not there; a gap is treated after this.
-    private static func extendGraces(
-        _ lastAlive: Timestamp, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) {
-        guard now.since(lastAlive) <= aliveInterval + gapTolerance else { return }
+    private func extendGraces(_ lastAlive: Timestamp) throws(StoreError) {
+        guard now.since(lastAlive) <= Self.aliveInterval + Self.gapTolerance else { return }
         let rows = try transaction.records(
-            WakeRecord.self, Scan(index: "wake_by_waiting", limit: gapStep))
-        guard rows.count < gapStep else {
+            WakeRecord.self, Scan(index: "wake_by_waiting", limit: Self.gapStep))
+        guard rows.count < Self.gapStep else {
             // Too many to look at before anybody is served: they are treated as after a gap.
             return try transaction.savepoint { () throws(StoreError) in
-                _ = try transaction.record(MetaRecord.self, [.text(gapName)], lock: .wait)
-                try transaction.put(MetaRecord(name: gapName, number: now.milliseconds))
+                _ = try transaction.record(MetaRecord.self, [.text(Self.gapName)], lock: .wait)
+                try transaction.put(MetaRecord(name: Self.gapName, number: now.milliseconds))
             }
         }
-        try onEachDevice(of: rows, in: transaction, now: now) {
-            (step: inout WakeStep) throws(StoreError) in
+        try onEachDevice(of: rows) { step throws(StoreError) in
             step.machine.serviceStarted(lastAlive: lastAlive, now: now)
         }
     }
 
     /// Until when an accepted wake may have met a gap; `nil`: no gap is open.
-    private static func gap(in transaction: any StoreTransaction) throws(StoreError)
-        -> Timestamp?
-    {
-        try transaction.record(MetaRecord.self, [.text(gapName)])
-            .map { Timestamp(milliseconds: $0.number) }
-    }
+    private func gap() throws(StoreError) -> Timestamp? { try moment(Self.gapName) }
 
-    private static func closeGap(
-        in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> (effects: WakeEffects, isHeldUp: Bool) {
+    private func closeGap() throws(StoreError) -> (effects: WakeEffects, isHeldUp: Bool) {
         var effects = WakeEffects()
-        guard let until = try gap(in: transaction) else { return (effects, false) }
-        var left = gapStep
+        guard let until = try gap() else { return (effects, false) }
+        var left = Self.gapStep
         // The other half of the turn is for the sweep that notices the gap.
-        while left == gapStep || left > 0 && !transaction.hasSpent(1, of: 2) {
-            let limit = min(left, gapAtOnce)
-            let (turn, found) = try onDevices(
-                atMost: limit, in: transaction, now: now
-            ) { limit throws(StoreError) in
-                try transaction.records(
-                    WakeRecord.self,
-                    Scan(index: "wake_by_waiting", through: [.timestamp(until)], limit: limit))
-            } _: { (step: inout WakeStep) throws(StoreError) in
+        while left == Self.gapStep || left > 0 && !transaction.hasSpent(1, of: 2) {
+            let limit = min(left, Self.gapAtOnce)
+            let scan = Scan(index: "wake_by_waiting", through: [.timestamp(until)], limit: limit)
+            let (turn, found) = try onDevices(of: scan) { step throws(StoreError) in
                 // Due since the outage: it leaves at the rate of what an outage held up.
                 try step.perform(step.machine.serviceWasAway(now: min(until, now)))
             }
             effects += found
             left -= turn.looked
             if turn.isWhole, turn.looked < limit {
-                try finish(gapName, until.milliseconds, in: transaction)
+                try finish(Self.gapName, until.milliseconds)
                 break
             }
             // Others hold all that is left.
@@ -214,53 +176,41 @@ extension WakeRules {
     /// their retention; at most `rows` of each, and no more than the turn allows, but one of each.
     ///
     /// - Returns: how many rows were looked at, and whether there may be more at once.
-    public static func sweep(
-        rows most: Int, in transaction: any StoreTransaction, now: Timestamp
+    func sweep(
+        rows most: Int
     ) throws(StoreError) -> (count: Int, more: Bool, effects: WakeEffects) {
-        var (effects, isHeldUp) = try noticeGap(in: transaction, now: now)
-        let sessions = try sweepSessions(most, in: transaction, now: now, &effects)
-        let deadlines = try sweepDeadlines(most, in: transaction, now: now, &effects)
-        let alerts = try expireAlerts(most, in: transaction, now: now)
-        let timed = try releaseAlerts(most, in: transaction, now: now, &effects)
-        try transaction.savepoint { () throws(StoreError) in
-            try writeDown(&effects, in: transaction, now: now)
+        var (effects, isHeldUp) = try noticeGap()
+        var count = 0
+        var more = false
+        for part in [sweepSessions, sweepDeadlines, expireAlerts, releaseAlerts] as [Sweep] {
+            let (turn, found) = try part(most)
+            effects += found
+            count += turn.looked
+            more = more || turn.hasMore
         }
-        let all = [sessions, deadlines, alerts, timed]
-        var more = all.contains(where: \.more)
+        try transaction.savepoint { () throws(StoreError) in try writeDown(&effects) }
         // What follows from a gap, or from a clock set back, goes on at once, too.
-        if !more, !isHeldUp {
-            more = try gap(in: transaction) != nil
-            if !more { more = try transaction.record(MetaRecord.self, [.text(setBackName)]) != nil }
-        }
-        return (all.reduce(0) { $0 + $1.count }, more, effects)
+        if !more, !isHeldUp { more = try Self.isMending(in: transaction) }
+        return (count, more, effects)
     }
 
-    /// How many rows of a part were looked at, and whether there may be more.
-    private typealias Swept = (count: Int, more: Bool)
+    private typealias Swept = (turn: SweptRows, effects: WakeEffects)
+    private typealias Sweep = (_ most: Int) throws(StoreError) -> Swept
+
+    /// A scan of what is due by `now`.
+    private func due(_ index: String, prefix: [ColumnValue] = [], _ most: Int) -> Scan {
+        Scan(index: index, prefix: prefix, through: [.timestamp(now)], limit: most)
+    }
 
     /// The row that was the record of a device with a session goes: if it is behind, a wake is
     /// written in its place.
-    private static func sweepSessions(
-        _ most: Int, in transaction: any StoreTransaction, now: Timestamp,
-        _ effects: inout WakeEffects
-    ) throws(StoreError) -> Swept {
-        let (turn, found) = try SweptRows.sweep(
-            atMost: most, in: transaction,
-            find: { limit throws(StoreError) in
-                try transaction.records(
-                    SessionRecord.self,
-                    Scan(index: "session_by_expected", through: [.timestamp(now)], limit: limit))
-            }, by: { $0.precedes($1) },
-            carryOut: { session throws(StoreError) in
-                try expire(session, in: transaction, now: now)
-            })
-        effects += found
-        return (turn.looked, turn.hasMore)
+    private func sweepSessions(_ most: Int) throws(StoreError) -> Swept {
+        try SweptRows.sweep(due("session_by_expected", most), in: transaction) {
+            (session: SessionRecord) throws(StoreError) in try expire(session)
+        }
     }
 
-    private static func expire(
-        _ found: SessionRecord, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> WakeEffects {
+    private func expire(_ found: SessionRecord) throws(StoreError) -> WakeEffects {
         try transaction.lockUser(found.app, found.user)
         // The device may have come back before this lock was taken.
         guard let session = try transaction.again(found),
@@ -277,12 +227,12 @@ extension WakeRules {
         try transaction.put(device)
         var step = try WakeStep(device, in: transaction, now: now)
         let unread = try transaction.unread(device.app, device.user, now: now)
-        let change = try newestPending(of: device, in: transaction, now: now)
+        let change = try newestPending(of: device)
         try step.perform(
             step.machine.sessionExpired(behind: change, unread: unread, now: now))
         // A badge push wakes the app as well.
         if change == nil, step.row.badgeDue == nil,
-            let useful = try newestUseful(of: device, in: transaction, now: now)
+            let useful = try newestUseful(of: device)
         {
             step.machine.usefulCame(useful, now: now)
         }
@@ -291,9 +241,7 @@ extension WakeRules {
     }
 
     /// A row that cannot be read is no reason to end no session any more.
-    private static func newestUseful(
-        of device: DeviceRecord, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> VisibleChange? {
+    private func newestUseful(of device: DeviceRecord) throws(StoreError) -> VisibleChange? {
         do throws(StoreError) {
             return try transaction.usefulPending(device, now: now)
         } catch {
@@ -302,10 +250,8 @@ extension WakeRules {
         }
     }
 
-    private static func newestPending(
-        of device: DeviceRecord, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> VisibleChange? {
-        let pending = try transaction.pending(device, atMost: pendingLook, now: now)
+    private func newestPending(of device: DeviceRecord) throws(StoreError) -> VisibleChange? {
+        let pending = try transaction.pending(device, atMost: Self.pendingLook, now: now)
         for entry in pending.entries {
             guard let message = MessageID(entry.object) else { continue }
             // An urgent one was alerted beside the session.
@@ -314,29 +260,21 @@ extension WakeRules {
             return VisibleChange(
                 seq: entry.seq, conversation: entry.conversation, message: message)
         }
-        guard pending.isCut || pending.entries.count == pendingLook,
+        guard pending.isCut || pending.entries.count == Self.pendingLook,
             let user = try transaction.record(
                 UserRecord.self, [.app(device.app), .user(device.user)])
         else { return nil }
         return try transaction.newestChange(of: user)
     }
 
-    private static func sweepDeadlines(
-        _ most: Int, in transaction: any StoreTransaction, now: Timestamp,
-        _ effects: inout WakeEffects
-    ) throws(StoreError) -> Swept {
-        let gap = try gap(in: transaction)
-        let (turn, found) = try onDevices(atMost: most, in: transaction, now: now) {
-            limit throws(StoreError) in
-            try transaction.records(
-                WakeRecord.self,
-                Scan(index: "wake_by_deadline", through: [.timestamp(now)], limit: limit))
-        } _: { (step: inout WakeStep) throws(StoreError) in
+    private func sweepDeadlines(_ most: Int) throws(StoreError) -> Swept {
+        let gap = try gap()
+        return try onDevices(of: due("wake_by_deadline", most)) { step throws(StoreError) in
             try step.perform(step.machine.leaseEnded(now: now))
             if let gap, let since = step.row.waitingSince, since <= gap {
                 try step.perform(step.machine.serviceWasAway(now: now))
             } else if let until = step.row.graceUntil, until <= now {
-                if try isShutOut(step.device, in: transaction) {
+                if try isShutOut(step.device) {
                     return try step.perform(step.machine.serviceWasAway(now: now))
                 }
                 // Only what was found: nobody is given up for what may be there.
@@ -345,14 +283,10 @@ extension WakeRules {
                     step.machine.graceEnded(isBehind: !pending.entries.isEmpty, now: now))
             }
         }
-        effects += found
-        return (turn.looked, turn.hasMore)
     }
 
     /// The device would not be let in if it came.
-    private static func isShutOut(
-        _ device: DeviceRecord, in transaction: any StoreTransaction
-    ) throws(StoreError) -> Bool {
+    private func isShutOut(_ device: DeviceRecord) throws(StoreError) -> Bool {
         let user = try transaction.record(UserRecord.self, [.app(device.app), .user(device.user)])
         if user?.isSuspended ?? false { return true }
         return try transaction.record(AppRecord.self, [.app(device.app)])?.isSuspended ?? false
@@ -360,43 +294,27 @@ extension WakeRules {
 
     /// The user is let in again: a device that was woken meanwhile may have come and been turned
     /// away.
-    static func resumed(
-        _ app: AppID, _ user: UserID, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> WakeEffects {
-        var effects = WakeEffects()
-        for device in try devices(app, user, in: transaction) where device.pushToken != nil {
-            var step = try WakeStep(device, in: transaction, now: now)
-            guard step.hadRow else { continue }
+    func resumed(_ app: AppID, _ user: UserID) throws(StoreError) -> WakeEffects {
+        try onDevices(of: app, user) { step throws(StoreError) in
+            guard step.hadRow else { return false }
             try step.perform(step.machine.serviceWasAway(now: now))
-            try step.save()
-            effects += step.effects
+            return true
         }
-        return effects
     }
 
-    private static func expireAlerts(
-        _ most: Int, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> Swept {
-        if let end = try outageEnd(in: transaction, now: now), now < end + expiryPause {
-            return (0, false)
+    private func expireAlerts(_ most: Int) throws(StoreError) -> Swept {
+        if let end = try Self.outageEnd(in: transaction, now: now), now < end + Self.expiryPause {
+            return (SweptRows(atMost: most), WakeEffects())
         }
-        let (turn, _) = try SweptRows.sweep(
-            atMost: most, in: transaction,
-            find: { limit throws(StoreError) in
-                try transaction.records(
-                    AlertRecord.self,
-                    Scan(index: "alert_by_expiry", through: [.timestamp(now)], limit: limit))
-            }, by: { $0.precedes($1, orInTie: $0.seq < $1.seq) },
-            carryOut: { alert throws(StoreError) in
-                try expire(alert, in: transaction, now: now)
+        return try SweptRows.sweep(
+            due("alert_by_expiry", most), in: transaction, orInTie: { $0.seq < $1.seq },
+            carryOut: { (alert: AlertRecord) throws(StoreError) in
+                try expire(alert)
                 return WakeEffects()
             })
-        return (turn.looked, turn.hasMore)
     }
 
-    private static func expire(
-        _ found: AlertRecord, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) {
+    private func expire(_ found: AlertRecord) throws(StoreError) {
         try transaction.lockUser(found.app, found.user)
         // It may have been sent, read or given more time before this lock was taken.
         guard let alert = try transaction.again(found), alert.expiresAt <= now else { return }
@@ -412,30 +330,15 @@ extension WakeRules {
     }
 
     /// Alerts whose time has come join the others that wait to leave.
-    private static func releaseAlerts(
-        _ most: Int, in transaction: any StoreTransaction, now: Timestamp,
-        _ effects: inout WakeEffects
-    ) throws(StoreError) -> Swept {
-        let (turn, found) = try SweptRows.sweep(
-            atMost: most, in: transaction,
-            find: { limit throws(StoreError) in
-                try transaction.records(
-                    AlertRecord.self,
-                    Scan(
-                        index: "alert_by_moment",
-                        prefix: [.unsigned(AlertPhase.delayed.rawValue)],
-                        through: [.timestamp(now)], limit: limit))
-            }, by: { $0.precedes($1, orInTie: $0.seq < $1.seq) },
-            carryOut: { alert throws(StoreError) in
-                try release(alert, in: transaction, now: now)
-            })
-        effects += found
-        return (turn.looked, turn.hasMore)
+    private func releaseAlerts(_ most: Int) throws(StoreError) -> Swept {
+        let delayed = due(
+            "alert_by_moment", prefix: [.unsigned(AlertPhase.delayed.rawValue)], most)
+        return try SweptRows.sweep(
+            delayed, in: transaction, orInTie: { $0.seq < $1.seq },
+            carryOut: { (alert: AlertRecord) throws(StoreError) in try release(alert) })
     }
 
-    private static func release(
-        _ found: AlertRecord, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> WakeEffects {
+    private func release(_ found: AlertRecord) throws(StoreError) -> WakeEffects {
         try transaction.lockUser(found.app, found.user)
         guard let alert = try transaction.again(found) else { return WakeEffects() }
         guard
@@ -456,9 +359,7 @@ extension WakeRules {
 
     // MARK: One device
 
-    private static func device(
-        of row: WakeRecord, in transaction: any StoreTransaction
-    ) throws(StoreError) -> DeviceRecord? {
+    private func device(of row: WakeRecord) throws(StoreError) -> DeviceRecord? {
         let device = try transaction.record(
             DeviceRecord.self, [.app(row.app), .user(row.user), .identifier(row.device)],
             lock: .wait)
@@ -468,39 +369,33 @@ extension WakeRules {
         return device
     }
 
-    /// Runs `body` on the device of each row that `find` gives, in the lock order; of one and those
+    /// Runs `body` on the device of each row that `scan` gives, in the lock order; of one and those
     /// that the turn allows. A row of which another transaction holds something is passed over.
-    static func onDevices(
-        atMost most: Int, in transaction: any StoreTransaction, now: Timestamp,
-        find: (_ limit: Int) throws(StoreError) -> [WakeRecord],
-        _ body: (inout WakeStep) throws(StoreError) -> Void
+    func onDevices(
+        of scan: Scan, _ body: (inout WakeStep) throws(StoreError) -> Void
     ) throws(StoreError) -> (turn: SweptRows, effects: WakeEffects) {
-        try SweptRows.sweep(
-            atMost: most, in: transaction, find: find, by: { $0.precedes($1) },
-            carryOut: { row throws(StoreError) in
-                try onDevice(of: row, in: transaction, now: now, body)
-            })
+        try SweptRows.sweep(scan, in: transaction) { (row: WakeRecord) throws(StoreError) in
+            try onDevice(of: row, body)
+        }
     }
 
     /// The same for all of them, none passed over: at the start of a process.
-    private static func onEachDevice(
-        of rows: [WakeRecord], in transaction: any StoreTransaction, now: Timestamp,
-        _ body: (inout WakeStep) throws(StoreError) -> Void
+    private func onEachDevice(
+        of rows: [WakeRecord], _ body: (inout WakeStep) throws(StoreError) -> Void
     ) throws(StoreError) {
         for row in rows.sorted(by: { $0.precedes($1) }) {
             try transaction.savepoint { () throws(StoreError) in
-                _ = try onDevice(of: row, in: transaction, now: now, body)
+                _ = try onDevice(of: row, body)
             }
         }
     }
 
-    private static func onDevice(
-        of row: WakeRecord, in transaction: any StoreTransaction, now: Timestamp,
-        _ body: (inout WakeStep) throws(StoreError) -> Void
+    private func onDevice(
+        of row: WakeRecord, _ body: (inout WakeStep) throws(StoreError) -> Void
     ) throws(StoreError) -> WakeEffects {
         _ = try transaction.record(
             UserRecord.self, [.app(row.app), .user(row.user)], lock: .wait)
-        guard let device = try device(of: row, in: transaction) else { return WakeEffects() }
+        guard let device = try device(of: row) else { return WakeEffects() }
         var step = try WakeStep(device, in: transaction, now: now)
         try body(&step)
         try step.save()

@@ -86,12 +86,9 @@ extension Work {
         mark.version += 1
         try put(mark)
         try append(.readMark(mark), to: &feed)
-        effects.note(
-            try stored(
-                try WakeRules.readElsewhere(
-                    mark, before: before.through, head: feed.user.head, on: session.device,
-                    in: transaction,
-                    now: now)))
+        try noteWakes(
+            try wakeRules.readElsewhere(
+                mark, before: before.through, head: feed.user.head, on: session.device))
         let joined = participant.joinedPosition
         let read = after.through(whereSeenAbove: joined)
         if isPresent, read > before.through(whereSeenAbove: joined) {
@@ -109,10 +106,8 @@ extension Work {
             entry.version == 1
         else { return }
         try append(.announcement(announcement, isRead: true), to: &feed)
-        effects.note(
-            try stored(
-                try WakeRules.announcementRead(
-                    app, user, id, from: entry.seq, head: feed.user.head, in: transaction,
-                    now: now)))
+        try noteWakes(
+            try wakeRules.announcementRead(
+                app, user, id, from: entry.seq, head: feed.user.head))
     }
 }

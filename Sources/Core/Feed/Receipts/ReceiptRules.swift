@@ -312,9 +312,10 @@ extension Work {
                 receipt.announcedDelivered
             ), (.messageRead, before.announcedRead, receipt.announcedRead),
         ] where position > was {
-            var event = WebhookEvent(kind, receipt.conversation, by: receipt.user.name)
-            event.position = position
-            note(event, receipt.app)
+            note(
+                WebhookEventRecord(
+                    app: receipt.app, kind: kind, conversation: receipt.conversation,
+                    position: position, user: receipt.user.name))
         }
     }
 

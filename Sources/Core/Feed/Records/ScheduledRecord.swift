@@ -3,19 +3,13 @@ public import Model
 /// A message or an announcement that is published at a time, or was, or could not be. Its id is
 /// the one it has, or will have, as a message or an announcement.
 public struct ScheduledRecord: Record, Equatable {
-    public enum State: UInt64, StoredNumber, CaseIterable {
+    public enum State: UInt64, NamedByCase, StoredNumber {
         case pending = 1
         case published = 2
         case failed = 3
 
         /// As in the backend API.
-        public var name: String {
-            switch self {
-            case .pending: "pending"
-            case .published: "published"
-            case .failed: "failed"
-            }
-        }
+        public static let names = caseNames()
     }
 
     /// How long it is shown what came of it.

@@ -62,7 +62,7 @@ public struct WebhookEventKinds: OptionSet, StoredNumber, Hashable {
 }
 
 /// Whether a webhook is delivered to, and why not.
-public enum WebhookState: UInt64, StoredNumber, CaseIterable {
+public enum WebhookState: UInt64, NamedByCase, StoredNumber {
     case active = 1
     /// Its app switched it off: nothing is kept for it.
     case off = 2
@@ -74,14 +74,8 @@ public enum WebhookState: UInt64, StoredNumber, CaseIterable {
     /// Whether events are kept for it.
     public var collects: Bool { self != .off }
 
-    public var name: String {
-        switch self {
-        case .active: "active"
-        case .off: "off"
-        case .failed: "failed"
-        case .gone: "gone"
-        }
-    }
+    /// As in the backend API.
+    public static let names = caseNames()
 }
 
 extension Noun {

@@ -44,20 +44,6 @@ public struct WebhookRecord: Record, Equatable {
     /// The process that holds the batch at hand; `nil`: none does, or one of an earlier version.
     public var owner: BootID?
 
-    public init(
-        app: AppID, webhook: WebhookID, url: String, kinds: WebhookEventKinds, secret: String,
-        next: UInt64, createdAt: Timestamp
-    ) {
-        self.app = app
-        self.webhook = webhook
-        self.url = url
-        self.kinds = kinds
-        self.secret = secret
-        self.next = next
-        self.createdAt = createdAt
-        stateSince = createdAt
-    }
-
     public var key: WebhookKey { WebhookKey(app: app, webhook: webhook) }
 }
 
@@ -140,9 +126,10 @@ extension OutboxRecord {
 /// leave the server.
 public struct WebhookEventRecord: Record, Equatable {
     public var app: AppID
-    public var number: UInt64
+    /// It gets this and its times when it is written down.
+    public var number: UInt64 = 0
     public var kind: WebhookEventKind
-    public var at: Timestamp
+    public var at = Timestamp.blank
     /// `nil`: it is about a device or a user.
     public var conversation: ConversationID?
     public var message: MessageID?
@@ -157,7 +144,7 @@ public struct WebhookEventRecord: Record, Equatable {
     public var device: DeviceID?
     /// The number of the token feedback it tells; 0: none.
     public var feedback: UInt64 = 0
-    public var expiresAt: Timestamp
+    public var expiresAt = Timestamp.blank
 
     /// Names hold no control character.
     private static func text(_ names: [String]) -> String { names.joined(separator: "\n") }

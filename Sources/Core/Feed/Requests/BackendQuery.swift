@@ -99,12 +99,6 @@ public struct UserView: Equatable, Sendable {
     public var devices: Int
     /// The number on the icon.
     public var unread: UInt64
-
-    public init(user: UserRecord, devices: Int, unread: UInt64) {
-        self.user = user
-        self.devices = devices
-        self.unread = unread
-    }
 }
 
 /// A conversation and one user's part in it.
@@ -113,12 +107,4 @@ public struct UserConversation: Equatable, Sendable {
     public var participant: ParticipantRecord
     /// The newest message that the user is shown; `nil`: there is none among the newest.
     public var newest: MessageRecord?
-
-    public init(
-        conversation: ConversationRecord, participant: ParticipantRecord, newest: MessageRecord?
-    ) {
-        self.conversation = conversation
-        self.participant = participant
-        self.newest = newest
-    }
 }

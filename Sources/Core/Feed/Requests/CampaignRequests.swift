@@ -79,16 +79,6 @@ public struct CampaignView: Equatable, Sendable {
     public var progress: CampaignProgressRecord
     public var filter: CampaignFilter
     public var options: PushOptions
-
-    public init(
-        campaign: CampaignRecord, progress: CampaignProgressRecord, filter: CampaignFilter,
-        options: PushOptions
-    ) {
-        self.campaign = campaign
-        self.progress = progress
-        self.filter = filter
-        self.options = options
-    }
 }
 
 /// What an app's backend reads of campaigns and tags.
@@ -107,11 +97,6 @@ public enum CampaignQuery: Equatable, Sendable {
 public struct CampaignPlace: Equatable, Sendable {
     public var user: UserID
     public var device: DeviceID
-
-    public init(user: UserID, device: DeviceID) {
-        self.user = user
-        self.device = device
-    }
 }
 
 /// What a campaign would come to if all of it were sent now.
@@ -146,12 +131,6 @@ public struct CampaignFate: Equatable, Sendable {
     public var push: CampaignPushRecord?
     /// As it would be decided now, without a row.
     public var verdict: CampaignVerdict
-
-    public init(device: DeviceID, push: CampaignPushRecord?, verdict: CampaignVerdict) {
-        self.device = device
-        self.push = push
-        self.verdict = verdict
-    }
 }
 
 /// Whether a device is sent a campaign.

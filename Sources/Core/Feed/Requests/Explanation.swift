@@ -94,12 +94,6 @@ public struct ExplainSubject: Equatable, Sendable {
     /// `nil`: for all devices of the user.
     public var device: DeviceID?
     public var steps: [ExplainStep]
-
-    public init(user: UserID, device: DeviceID? = nil, steps: [ExplainStep]) {
-        self.user = user
-        self.device = device
-        self.steps = steps
-    }
 }
 
 /// Which decisions are asked for: of a message or an announcement.
@@ -129,17 +123,4 @@ public struct Explanation: Equatable, Sendable {
     public var isCut: Bool
     /// As whoever published it named it; `nil`: it named none.
     public var trace: TraceContext?
-
-    public init(
-        message: MessageID, conversation: ConversationID?, sentAt: Timestamp, urgency: Urgency,
-        subjects: [ExplainSubject], isCut: Bool, trace: TraceContext? = nil
-    ) {
-        self.message = message
-        self.conversation = conversation
-        self.sentAt = sentAt
-        self.urgency = urgency
-        self.subjects = subjects
-        self.isCut = isCut
-        self.trace = trace
-    }
 }

@@ -224,12 +224,6 @@ public struct PushQueueDepth: Equatable, Sendable {
     /// At most `ClaimedPushes.depthMax`.
     public var count: Int
     public var oldest: Timestamp
-
-    public init(lane: PushClass, count: Int, oldest: Timestamp) {
-        self.lane = lane
-        self.count = count
-        self.oldest = oldest
-    }
 }
 
 extension ClaimPushes {

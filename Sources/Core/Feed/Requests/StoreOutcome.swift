@@ -46,13 +46,6 @@ public struct UnreadableRow: Equatable, Sendable {
     public var conversation: ConversationID
     /// Which row it is and what is wrong with it; never a message's content.
     public var detail: String
-
-    public init(app: AppID, user: UserID, conversation: ConversationID, detail: String) {
-        self.app = app
-        self.user = user
-        self.conversation = conversation
-        self.detail = detail
-    }
 }
 
 /// Rows that were read and written: what a request costs the only writer, in whatever engine.

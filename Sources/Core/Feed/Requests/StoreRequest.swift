@@ -441,16 +441,6 @@ public struct AppConfiguration: Equatable, Sendable {
     public var issuerKeys: [IssuerKeyRecord]
     public var apiKeys: [APIKeyRecord]
     public var pushCredentials: [PushCredentialRecord]
-
-    public init(
-        app: AppRecord, issuerKeys: [IssuerKeyRecord], apiKeys: [APIKeyRecord],
-        pushCredentials: [PushCredentialRecord]
-    ) {
-        self.app = app
-        self.issuerKeys = issuerKeys
-        self.apiKeys = apiKeys
-        self.pushCredentials = pushCredentials
-    }
 }
 
 /// A device and its sessions, as administrators and backends see it.
@@ -466,21 +456,6 @@ public struct DeviceView: Equatable, Sendable {
     public var policy: WakePolicy
     /// Whose wakes its grace is learned from.
     public var graceSource: GraceSource
-
-    public init(
-        device: DeviceRecord, head: UInt64, visibleHead: UInt64, sessions: [SessionRecord],
-        reachability: ReachabilityState, isPresumedGone: Bool = false,
-        policy: WakePolicy = WakePolicy(), graceSource: GraceSource = .policy
-    ) {
-        self.device = device
-        self.head = head
-        self.visibleHead = visibleHead
-        self.sessions = sessions
-        self.reachability = reachability
-        self.isPresumedGone = isPresumedGone
-        self.policy = policy
-        self.graceSource = graceSource
-    }
 }
 
 /// What a query found.

@@ -96,12 +96,6 @@ public struct ClaimedDeliveries: Equatable, Sendable {
     public var more: Bool
     /// When the next batch becomes due, as far as it is known; `nil`: none waits.
     public var nextDue: Timestamp?
-
-    public init(jobs: [DeliveryJob], more: Bool, nextDue: Timestamp?) {
-        self.jobs = jobs
-        self.more = more
-        self.nextDue = nextDue
-    }
 }
 
 /// One batch to send.
@@ -169,12 +163,6 @@ public struct WebhookBacklog: Equatable, Sendable {
     public var oldest: Timestamp?
     /// Webhooks that the server deactivated.
     public var deactivated: Int
-
-    public init(events: UInt64, oldest: Timestamp?, deactivated: Int) {
-        self.events = events
-        self.oldest = oldest
-        self.deactivated = deactivated
-    }
 }
 
 /// How deliveries are paced and given up. Durations in milliseconds.

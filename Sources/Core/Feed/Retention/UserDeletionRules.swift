@@ -13,7 +13,7 @@ extension Work {
 
     func deleteUser(_ app: AppID, _ user: UserID) throws(RuleFailure) -> StoreAnswer {
         let key: [ColumnValue] = [.app(app), .user(user)]
-        guard user.isValid else { throw .refused(.notFound, "no such user") }
+        try require(user.isValid, .notFound, "no such user")
         _ = try record(UserDeletionRecord.self, key, lock: .wait)
         var known = try openFeed(app, user).user
         if try record(UserRecord.self, key) == nil {
@@ -21,7 +21,7 @@ extension Work {
             let memberships = try records(
                 ParticipantRecord.self,
                 Scan(index: "participant_by_user", prefix: key, limit: 1))
-            guard !memberships.isEmpty else { throw .refused(.notFound, "no such user") }
+            try require(!memberships.isEmpty, .notFound, "no such user")
         }
         // Asked again while it is carried out.
         guard known.deletingSince == nil else { return .done }
@@ -299,7 +299,9 @@ extension Work {
             try put(
                 NameErasureRecord(
                     app: deletion.app, user: deletion.user, due: now + limits.nameLifetime))
-            note(WebhookEvent(deleted: deletion.user), deletion.app)
+            note(
+                WebhookEventRecord(
+                    app: deletion.app, kind: .userDeleted, user: deletion.user.name))
         }
         return max(1, deleted)
     }

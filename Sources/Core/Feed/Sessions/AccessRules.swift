@@ -50,8 +50,7 @@ extension Work {
         guard row.isSuspended else { return }
         row.isSuspended = false
         try put(row)
-        effects.note(
-            try stored(try WakeRules.resumed(app, user, in: transaction, now: now)))
+        try noteWakes(try wakeRules.resumed(app, user))
         effects.background.insert(.pushes)
     }
 
@@ -116,7 +115,7 @@ extension Work {
         row.dormantAt = request.dormantAfter.map { now + $0 }
         try put(row)
         if row.counts(now: now) {
-            try stored(try WakeRules.sessionCounts(device, in: transaction, now: now))
+            try stored(try wakeRules.sessionCounts(device))
         }
         let standing = try standing(of: session, results: [], reset: nil, hadPushRows: false)
         return .opened(

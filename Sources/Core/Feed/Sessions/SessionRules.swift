@@ -26,7 +26,7 @@ extension Work {
         guard let app = try record(AppRecord.self, [.app(request.app)], lock: .share) else {
             throw .refused(.tokenInvalid, "unknown app")
         }
-        guard !app.isSuspended else { throw .refused(.suspended, "the app is suspended") }
+        try require(!app.isSuspended, .suspended, "the app is suspended")
         var (user, presented) = try admit(request)
         let environment: PushEnvironmentKind? =
             if let push = request.push { try acceptedEnvironment(push, of: app.app) } else { nil }
@@ -37,12 +37,8 @@ extension Work {
         try refuseLate(request, user)
         if presented != nil { presented = try admit(request).1 }
         let givenUp = try devicesGivenUp(for: request, user).map { DeviceKey($0) }
-        guard feed.user.deletingSince == nil else {
-            throw .refused(.unavailable, "the user is being deleted")
-        }
-        guard !feed.user.isSuspended else {
-            throw .refused(.suspended, "the user is suspended")
-        }
+        try require(feed.user.deletingSince == nil, .unavailable, "the user is being deleted")
+        try require(!feed.user.isSuspended, .suspended, "the user is suspended")
         if feed.user.epochHalf == 0 { feed.user.epochHalf = request.freshEpochHalf & .halfMask }
         var device = try takeDevice(
             request, user, environment, concerned.union(givenUp), givenUp: givenUp)
@@ -124,8 +120,7 @@ extension Work {
         guard request.role == .app else { return false }
         var opened = device
         let (hadRow, wakes) = try stored(
-            try WakeRules.sessionOpened(
-                &opened, wake: request.wake, in: transaction, now: now))
+            try wakeRules.sessionOpened(&opened, wake: request.wake))
         effects.note(wakes)
         if opened != device { try put(opened) }
         device = opened
@@ -150,9 +145,7 @@ extension Work {
                 limit: Self.ownersMax))
         for other in sameDevice where other.expiresAt == nil { keys.insert(DeviceKey(other)) }
         if request.role == .extension {
-            guard keys.count == 1 else {
-                throw .refused(.forbidden, "the app on this device is another user's")
-            }
+            try require(keys.count == 1, .forbidden, "the app on this device is another user's")
         } else if let registration = request.push, let environment {
             for holder in try holders(of: registration.token, environment, in: app) {
                 keys.insert(DeviceKey(holder))
@@ -203,9 +196,9 @@ extension Work {
     ) throws(RuleFailure) {
         var attached = device
         effects.detached += try stored(
-            try WakeRules.registerToken(
+            try wakeRules.registerToken(
                 &attached, token: registration.token, environment: environment,
-                topic: registration.topic, in: transaction, now: now))
+                topic: registration.topic))
         device = attached
     }
 
@@ -254,7 +247,7 @@ extension Work {
         row.dormantAt = request.dormantAfter.map { now + $0 }
         try put(row)
         if row.counts(now: now) {
-            try stored(try WakeRules.sessionCounts(device, in: transaction, now: now))
+            try stored(try wakeRules.sessionCounts(device))
         }
         return .done
     }

@@ -146,14 +146,11 @@ extension Work {
         var device = try lockDeviceOnly(session)
         _ = try current(session)
         let head = feed.user.head
-        guard request.applied <= head else {
-            throw .refused(.ackAhead, "applied \(request.applied) is above \(head)")
-        }
+        try require(
+            request.applied <= head, .ackAhead, "applied \(request.applied) is above \(head)")
         for range in request.ranges {
-            guard range.first <= range.last else { throw .refused(.malformed, "an empty range") }
-            guard range.last <= head else {
-                throw .refused(.ackAhead, "a range ends above \(head)")
-            }
+            try require(range.first <= range.last, .malformed, "an empty range")
+            try require(range.last <= head, .ackAhead, "a range ends above \(head)")
         }
         if session.role == .extension {
             guard request.applied == 0, request.reads.isEmpty else {
@@ -188,11 +185,8 @@ extension Work {
         _ device: inout DeviceRecord, ranges: [InclusiveRange] = [], completesSync: Bool = false
     ) throws(RuleFailure) {
         var covered = device
-        effects.note(
-            try stored(
-                try WakeRules.applied(
-                    &covered, ranges: ranges, completesSync: completesSync, in: transaction,
-                    now: now)))
+        try noteWakes(
+            try wakeRules.applied(&covered, ranges: ranges, completesSync: completesSync))
         device = covered
     }
 }

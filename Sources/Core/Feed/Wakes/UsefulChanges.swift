@@ -61,8 +61,9 @@ extension StoreSnapshot {
         return announcement.urgency == .passive
     }
 
-    /// A message of somebody else that was read then and that the device may be showing: one of the
-    /// newest, or of the oldest, where the device lacks the newest; `nil` also if it was read there.
+    /// A message of somebody else that was read then and that the device may be showing: one of
+    /// the newest, or of the oldest, where the device lacks the newest; `nil` also if it was read
+    /// there.
     private func readElsewhere(
         _ entry: EntryRecord, on device: DeviceRecord, _ stored: PositionSet
     ) throws(StoreError) -> VisibleChange? {

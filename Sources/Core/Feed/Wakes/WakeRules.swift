@@ -1,12 +1,15 @@
-public import Model
-public import Wake
-public import Wire
+import Model
+import Wake
+import Wire
 
 /// What happens to wakes, alerts and badges when something else happens. Each runs inside the
 /// transaction of the change itself: a device that is behind is found again from rows alone.
 ///
 /// Callers hold the user's row, which orders everything that touches a device's push state.
-public enum WakeRules {
+struct WakeRules {
+    let transaction: any StoreTransaction
+    let now: Timestamp
+
     /// Read marks of a conversation that follow each other in the feed by less are of one sitting:
     /// a device that missed one has most likely missed all.
     private static let fallsTogether: UInt64 = 64
@@ -17,46 +20,31 @@ public enum WakeRules {
 
     /// An entry was appended to a user's feed. Only a visible one matters: every device without
     /// a session that counts is owed a wake, or an alert if it is unreachable.
-    @discardableResult
-    public static func feedGrew(
-        _ entry: EntryRecord, urgency: Urgency = .normal, in transaction: any StoreTransaction,
-        now: Timestamp
+    func feedGrew(
+        _ entry: EntryRecord, urgency: Urgency = .normal
     ) throws(StoreError) -> WakeEffects {
-        var effects = WakeEffects()
-        guard entry.isVisible, let message = MessageID(entry.object) else { return effects }
+        guard entry.isVisible, let message = MessageID(entry.object) else { return WakeEffects() }
         let change = VisibleChange(
             seq: entry.seq, conversation: entry.conversation, message: message)
-        for device in try devices(entry.app, entry.user, in: transaction)
-        where device.pushToken != nil {
-            // With one that counts the record is the session's row, but for what is urgent.
-            if urgency != .urgent, try transaction.isSessionCounted(of: device, now: now) {
-                continue
-            }
-            var step = try WakeStep(device, in: transaction, now: now)
+        // With one that counts the record is the session's row, but for what is urgent.
+        return try onDevices(of: entry.app, entry.user, connected: urgency == .urgent) {
+            step throws(StoreError) in
             try step.perform(
                 step.machine.changed(change, urgency: urgency, now: now), entry: entry)
-            try step.save()
-            effects += step.effects
+            return true
         }
-        return effects
     }
 
     /// An entry was appended whose alert has a time of its own: every device gets its row now, and
     /// nothing else before that time.
-    static func timedCame(
-        _ entry: EntryRecord, _ told: TimedAlert, zones: any ZoneClock,
-        in transaction: any StoreTransaction, now: Timestamp
+    func timedCame(
+        _ entry: EntryRecord, _ told: TimedAlert, zones: any ZoneClock
     ) throws(StoreError) -> WakeEffects {
-        var effects = WakeEffects()
-        for device in try devices(entry.app, entry.user, in: transaction)
-        where device.pushToken != nil {
-            var step = try WakeStep(device, in: transaction, now: now)
+        try onDevices(of: entry.app, entry.user) { step throws(StoreError) in
             try step.keepAlert(
-                entry, until: told.moment(on: device, zones: zones), isUrgent: told.isUrgent)
-            try step.save()
-            effects += step.effects
+                entry, until: told.moment(on: step.device, zones: zones), isUrgent: told.isUrgent)
+            return true
         }
-        return effects
     }
 
     /// An entry came that a device without a session would like to know of, and no more.
@@ -65,26 +53,20 @@ public enum WakeRules {
     ///   - change: the message that came, or that was read or deleted, at the change's own place.
     ///   - shownFrom: only devices that have applied this much may be showing what it is about; 0:
     ///     it is new to all of them. Asked for the first device without a session.
-    static func usefulCame(
+    func usefulCame(
         _ app: AppID, _ user: UserID, _ change: VisibleChange,
-        shownFrom: @autoclosure () throws(StoreError) -> UInt64 = 0,
-        in transaction: any StoreTransaction, now: Timestamp
+        shownFrom: @autoclosure () throws(StoreError) -> UInt64 = 0
     ) throws(StoreError) -> WakeEffects {
-        var effects = WakeEffects()
         var known: UInt64?
-        for device in try devices(app, user, in: transaction) where device.pushToken != nil {
-            if try transaction.isSessionCounted(of: device, now: now) { continue }
+        return try onDevices(of: app, user, connected: false) { step throws(StoreError) in
             if known == nil { known = try shownFrom() }
             let through = known ?? 0
-            guard device.applied >= through else { continue }
-            var step = try WakeStep(device, in: transaction, now: now)
+            guard step.device.applied >= through else { return false }
             // A badge push wakes the app as well.
-            if through > 0, step.row.badgeDue != nil { continue }
+            if through > 0, step.row.badgeDue != nil { return false }
             step.machine.usefulCame(change, now: now)
-            try step.save()
-            effects += step.effects
+            return true
         }
-        return effects
     }
 
     /// The app's `applied` was told: by ACK, by SYNC, or at the session's end. Cancels exactly
@@ -93,10 +75,8 @@ public enum WakeRules {
     /// - Parameters:
     ///   - device: with the new `applied`. The caller writes it afterwards.
     ///   - completesSync: an ACK reached the `to` of a page without `more`.
-    @discardableResult
-    public static func applied(
-        _ device: inout DeviceRecord, ranges: [InclusiveRange] = [], completesSync: Bool,
-        in transaction: any StoreTransaction, now: Timestamp
+    func applied(
+        _ device: inout DeviceRecord, ranges: [InclusiveRange] = [], completesSync: Bool
     ) throws(StoreError) -> WakeEffects {
         try device.store(ranges)
         // Nearly every ACK ends here: nothing is owed to a device that is connected.
@@ -122,9 +102,8 @@ public enum WakeRules {
     ///   - device: written by the caller afterwards.
     ///   - wake: the push that HELLO says has caused it.
     /// - Returns: whether the device had a wake or alert row: its `applied` is persisted at once.
-    public static func sessionOpened(
-        _ device: inout DeviceRecord, wake: WakeID?, in transaction: any StoreTransaction,
-        now: Timestamp
+    func sessionOpened(
+        _ device: inout DeviceRecord, wake: WakeID?
     ) throws(StoreError) -> (hadRow: Bool, effects: WakeEffects) {
         var step = try WakeStep(device, in: transaction, now: now)
         try step.perform(step.machine.connected(cause: wake, now: now))
@@ -135,9 +114,7 @@ public enum WakeRules {
     }
 
     /// A session that did not count does again: a socket of the app survived.
-    public static func sessionCounts(
-        _ device: DeviceRecord, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) {
+    func sessionCounts(_ device: DeviceRecord) throws(StoreError) {
         var step = try WakeStep(device, in: transaction, now: now)
         guard step.hadRow else { return }
         try step.perform(step.machine.connected(now: now))
@@ -152,10 +129,8 @@ public enum WakeRules {
     ///   - before: up to where everything was read before.
     ///   - head: of the user's feed, the mark's entry included.
     ///   - device: on which it was read.
-    @discardableResult
-    static func readElsewhere(
-        _ mark: ReadMarkRecord, before: UInt64, head: UInt64, on device: DeviceID,
-        in transaction: any StoreTransaction, now: Timestamp
+    func readElsewhere(
+        _ mark: ReadMarkRecord, before: UInt64, head: UInt64, on device: DeviceID
     ) throws(StoreError) -> WakeEffects {
         let (app, user, conversation) = (mark.app, mark.user, mark.conversation)
         let read = try transaction.readPositions(app, user, conversation)
@@ -163,13 +138,12 @@ public enum WakeRules {
         if isLess {
             // For a device whose session ends before it heard of it.
             var mark = mark
-            let isOneOfMany = mark.fellAt.map { head - $0 < fallsTogether } ?? false
+            let isOneOfMany = mark.fellAt.map { head - $0 < Self.fallsTogether } ?? false
             mark.fellFrom = isOneOfMany ? min(mark.fellFrom ?? before, before) : before
             (mark.fellAt, mark.fellBy) = (head, device)
             try transaction.put(mark)
         }
-        var effects = try takeBack(app, user, in: transaction, now: now) {
-            (step: inout WakeStep) throws(StoreError) in
+        var effects = try takeBack(app, user) { step throws(StoreError) in
             try step.cancelAlerts(of: conversation, read: read)
         }
         guard isLess,
@@ -183,16 +157,14 @@ public enum WakeRules {
             app, user, change,
             shownFrom: try transaction.oldestToBeRead(
                 app, user, conversation, after: before, where: { read.contains($0) }
-            )?.firstSeq ?? newest.firstSeq,
-            in: transaction, now: now)
+            )?.firstSeq ?? newest.firstSeq)
         return effects
     }
 
     /// An entry of a message was superseded by a newer state. A device that has the message is
     /// owed nothing by it; for one that lacks it, the visible entry stands higher now.
-    static func entryReplaced(
-        _ older: EntryRecord, by entry: EntryRecord, in transaction: any StoreTransaction,
-        now: Timestamp
+    func entryReplaced(
+        _ older: EntryRecord, by entry: EntryRecord
     ) throws(StoreError) -> WakeEffects {
         guard let message = MessageID(older.object), older.kind == .message else {
             return WakeEffects()
@@ -203,43 +175,36 @@ public enum WakeRules {
         guard
             entry.isVisible || entry.kind != .tombstone && !older.isVisible && !isUnreadNoMore
         else {
-            var effects = try takeBack(older.app, older.user, in: transaction, now: now) {
-                (step: inout WakeStep) throws(StoreError) in
+            var effects = try takeBack(older.app, older.user) { step throws(StoreError) in
                 try step.cancelAlert(of: message)
             }
             let read = try transaction.readPositions(older.app, older.user, older.conversation)
             // Deleted, or without a text for alerts now: the app may be showing it.
             if entry.unreadPosition == nil, !read.contains(older.position),
-                try isShown(older, in: transaction, now: now)
+                try isShown(older)
             {
                 var change = older.visibleChange
                 change.seq = entry.seq
-                effects += try usefulCame(
-                    entry.app, entry.user, change, shownFrom: older.firstSeq, in: transaction,
-                    now: now)
+                effects += try usefulCame(entry.app, entry.user, change, shownFrom: older.firstSeq)
             }
             return effects
         }
-        var effects = WakeEffects()
-        for device in try devices(entry.app, entry.user, in: transaction)
-        where device.pushToken != nil {
-            guard entry.isVisible else {
-                try moveTimedAlert(to: entry, of: message, on: device, in: transaction)
-                continue
+        guard entry.isVisible else {
+            for device in try Self.devices(entry.app, entry.user, in: transaction)
+            where device.pushToken != nil {
+                try moveTimedAlert(to: entry, of: message, on: device)
             }
-            var step = try WakeStep(device, in: transaction, now: now)
-            try step.moveAlert(from: older, to: entry, of: message)
-            try step.save()
-            effects += step.effects
+            return WakeEffects()
         }
-        return effects
+        return try onDevices(of: entry.app, entry.user) { step throws(StoreError) in
+            try step.moveAlert(from: older, to: entry, of: message)
+            return true
+        }
     }
 
     /// Whether a phone may be showing the message: also one whose alert has a time of its own, of
     /// which no entry is visible, unless the user has muted the conversation.
-    private static func isShown(
-        _ entry: EntryRecord, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> Bool {
+    private func isShown(_ entry: EntryRecord) throws(StoreError) -> Bool {
         if entry.isVisible { return true }
         guard entry.unreadPosition != nil else { return false }
         let member = try transaction.record(
@@ -249,21 +214,16 @@ public enum WakeRules {
     }
 
     /// An entry of a message went, and the user is told nothing.
-    static func entryWithdrawn(
-        _ entry: EntryRecord, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> WakeEffects {
+    func entryWithdrawn(_ entry: EntryRecord) throws(StoreError) -> WakeEffects {
         guard let message = MessageID(entry.object) else { return WakeEffects() }
-        return try takeBack(
-            entry.app, entry.user, in: transaction, now: now
-        ) { (step: inout WakeStep) throws(StoreError) in
+        return try takeBack(entry.app, entry.user) { step throws(StoreError) in
             try step.cancelAlert(of: message)
         }
     }
 
     /// Nothing is visible of a message whose alert has a time of its own; its row alone moves.
-    private static func moveTimedAlert(
-        to entry: EntryRecord, of message: MessageID, on device: DeviceRecord,
-        in transaction: any StoreTransaction
+    private func moveTimedAlert(
+        to entry: EntryRecord, of message: MessageID, on device: DeviceRecord
     ) throws(StoreError) {
         let key = device.wakeKey + [.identifier(message)]
         guard var alert = try transaction.record(AlertRecord.self, key) else { return }
@@ -273,9 +233,7 @@ public enum WakeRules {
 
     /// The user's messages of a conversation are deleted up to `clearedPosition`, or all of them
     /// with the conversation.
-    static func cleared(
-        _ member: ParticipantRecord, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) -> WakeEffects {
+    func cleared(_ member: ParticipantRecord) throws(StoreError) -> WakeEffects {
         let conversation = try transaction.record(
             ConversationRecord.self, [.app(member.app), .identifier(member.conversation)])
         let through = conversation?.deletedAt == nil ? member.clearedPosition : .max >> 1
@@ -284,13 +242,11 @@ public enum WakeRules {
         }
         let isLess = try transaction.recountUnread(
             member.app, member.user, member.conversation, now: now)
-        var effects = try takeBack(member.app, member.user, in: transaction, now: now) {
-            (step: inout WakeStep) throws(StoreError) in
+        var effects = try takeBack(member.app, member.user) { step throws(StoreError) in
             try step.cancelAlerts(of: member.conversation, read: all)
         }
         if isLess {
-            effects += try shownIsOver(
-                member.app, member.user, member.conversation, in: transaction, now: now)
+            effects += try shownIsOver(member.app, member.user, member.conversation)
         }
         return effects
     }
@@ -299,42 +255,33 @@ public enum WakeRules {
     /// it are cancelled, and are none of the others that a later one counts; icons that show too
     /// much are owed a badge push, and an app that may be showing a message of the conversation
     /// would like to know.
-    static func unreadFell(
-        _ app: AppID, _ user: UserID, _ conversation: ConversationID,
-        in transaction: any StoreTransaction, now: Timestamp
+    func unreadFell(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID
     ) throws(StoreError) -> WakeEffects {
-        var effects = try takeBack(app, user, in: transaction, now: now) {
-            (step: inout WakeStep) throws(StoreError) in
+        var effects = try takeBack(app, user) { step throws(StoreError) in
             try step.cancelAlerts(of: conversation)
         }
-        effects += try shownIsOver(app, user, conversation, in: transaction, now: now)
+        effects += try shownIsOver(app, user, conversation)
         return effects
     }
 
     /// The user hears of the conversation again: an alert that the mute has cancelled before the
     /// alert left waits anew, if its message still counts and the device still lacks it.
-    static func unmuted(
-        _ app: AppID, _ user: UserID, _ conversation: ConversationID,
-        in transaction: any StoreTransaction, now: Timestamp
+    func unmuted(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID
     ) throws(StoreError) -> WakeEffects {
-        var effects = WakeEffects()
-        for device in try devices(app, user, in: transaction) where device.pushToken != nil {
-            if try transaction.isSessionCounted(of: device, now: now) { continue }
-            var step = try WakeStep(device, in: transaction, now: now)
+        try onDevices(of: app, user, connected: false) { step throws(StoreError) in
             // Without a row there was never an alert.
-            guard step.hadRow else { continue }
+            guard step.hadRow else { return false }
             try step.queueCancelled(of: conversation)
-            try step.save()
-            effects += step.effects
+            return true
         }
-        return effects
     }
 
     /// The newest entry of the feed ends what a phone may be showing of the conversation: each
     /// device that has the oldest of its messages that were unread would like to know.
-    private static func shownIsOver(
-        _ app: AppID, _ user: UserID, _ conversation: ConversationID,
-        in transaction: any StoreTransaction, now: Timestamp
+    private func shownIsOver(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID
     ) throws(StoreError) -> WakeEffects {
         guard
             let newest = try transaction.records(
@@ -355,29 +302,23 @@ public enum WakeRules {
             app, user, change,
             shownFrom: try transaction.oldestToBeRead(
                 app, user, conversation, after: read.through, where: { !read.contains($0) }
-            )?.firstSeq ?? newest.firstSeq,
-            in: transaction, now: now)
+            )?.firstSeq ?? newest.firstSeq)
     }
 
     /// Messages are nothing to alert of any more, and what is unread was counted: cancels with
     /// `cancel`, and icons that show too much are owed a badge push.
-    private static func takeBack(
-        _ app: AppID, _ user: UserID, in transaction: any StoreTransaction, now: Timestamp,
-        _ cancel: (inout WakeStep) throws(StoreError) -> Void
+    private func takeBack(
+        _ app: AppID, _ user: UserID, _ cancel: (inout WakeStep) throws(StoreError) -> Void
     ) throws(StoreError) -> WakeEffects {
-        var effects = WakeEffects()
         var unread: UInt64?
-        for device in try devices(app, user, in: transaction) where device.pushToken != nil {
-            var step = try WakeStep(device, in: transaction, now: now)
+        return try onDevices(of: app, user) { step throws(StoreError) in
             // One that waits for its time is cancelled where nothing else is known.
             try cancel(&step)
-            guard step.hadRow else { continue }
+            guard step.hadRow else { return false }
             if unread == nil { unread = try transaction.unread(app, user, now: now) }
             step.machine.badgeMayBeWrong(unread: unread ?? 0, now: now)
-            try step.save()
-            effects += step.effects
+            return true
         }
-        return effects
     }
 
     /// The user has read an announcement on one device: the others alert of it no more, and those
@@ -386,21 +327,15 @@ public enum WakeRules {
     /// - Parameters:
     ///   - place: the `seq` of its entry before it was read.
     ///   - head: the `seq` of its entry now.
-    static func announcementRead(
-        _ app: AppID, _ user: UserID, _ announcement: MessageID, from place: UInt64, head: UInt64,
-        in transaction: any StoreTransaction, now: Timestamp
+    func announcementRead(
+        _ app: AppID, _ user: UserID, _ announcement: MessageID, from place: UInt64, head: UInt64
     ) throws(StoreError) -> WakeEffects {
-        var effects = WakeEffects()
-        for device in try devices(app, user, in: transaction) where device.pushToken != nil {
-            var step = try WakeStep(device, in: transaction, now: now)
+        var effects = try onDevices(of: app, user) { step throws(StoreError) in
             try step.cancelAlert(of: announcement)
-            guard step.hadRow else { continue }
-            try step.save()
-            effects += step.effects
+            return step.hadRow
         }
         let change = VisibleChange(seq: head, conversation: .none, message: announcement)
-        effects += try usefulCame(
-            app, user, change, shownFrom: place, in: transaction, now: now)
+        effects += try usefulCame(app, user, change, shownFrom: place)
         return effects
     }
 
@@ -409,10 +344,9 @@ public enum WakeRules {
     ///
     /// - Parameter device: written by the caller afterwards.
     /// - Returns: the devices that had the token before.
-    @discardableResult
-    public static func registerToken(
+    func registerToken(
         _ device: inout DeviceRecord, token: [UInt8], environment: PushEnvironmentKind,
-        topic: String, in transaction: any StoreTransaction, now: Timestamp
+        topic: String
     ) throws(StoreError) -> [DetachedDevice] {
         var detached: [DetachedDevice] = []
         let holders = try transaction.records(
@@ -420,10 +354,10 @@ public enum WakeRules {
             Scan(
                 index: "device_by_token",
                 prefix: [.app(device.app), .unsigned(environment.rawValue), .blob(token)],
-                limit: devicesMax))
+                limit: Self.devicesMax))
         for var holder in holders
         where holder.user != device.user || holder.device != device.device {
-            try detachToken(&holder, in: transaction, now: now)
+            try detachToken(&holder)
             try transaction.put(holder)
             detached.append(DetachedDevice(holder))
         }
@@ -449,9 +383,7 @@ public enum WakeRules {
     /// The device has no token any more; nothing is owed to it until it has one.
     ///
     /// - Parameter device: written by the caller afterwards.
-    public static func detachToken(
-        _ device: inout DeviceRecord, in transaction: any StoreTransaction, now: Timestamp
-    ) throws(StoreError) {
+    func detachToken(_ device: inout DeviceRecord) throws(StoreError) {
         guard device.pushToken != nil else { return }
         device.pushToken = nil
         device.tokenConfirmedAt = nil
@@ -460,6 +392,27 @@ public enum WakeRules {
         try step.perform(step.machine.tokenDetached())
         try step.save(keepsDevice: false)
         device = step.device
+    }
+
+    // MARK: Devices
+
+    /// Takes a step on each device of the user that has a push token, and writes what came of it if
+    /// `act` says that it is to be.
+    ///
+    /// - Parameter connected: whether also on those whose session counts.
+    func onDevices(
+        of app: AppID, _ user: UserID, connected: Bool = true,
+        _ act: (inout WakeStep) throws(StoreError) -> Bool
+    ) throws(StoreError) -> WakeEffects {
+        var effects = WakeEffects()
+        for device in try Self.devices(app, user, in: transaction) where device.pushToken != nil {
+            if !connected, try transaction.isSessionCounted(of: device, now: now) { continue }
+            var step = try WakeStep(device, in: transaction, now: now)
+            guard try act(&step) else { continue }
+            try step.save()
+            effects += step.effects
+        }
+        return effects
     }
 
     // MARK: Reading
@@ -481,7 +434,7 @@ public enum WakeRules {
 
     /// Whether the device is presumed gone: it has not been heard of for as long as its app's
     /// policy says. Campaigns leave it out.
-    public static func isPresumedGone(
+    static func isPresumedGone(
         _ device: DeviceRecord, in snapshot: any StoreSnapshot, now: Timestamp
     ) throws(StoreError) -> Bool {
         guard let app = try snapshot.record(AppRecord.self, [.app(device.app)]),
@@ -491,7 +444,7 @@ public enum WakeRules {
     }
 
     /// How the device can be reached now.
-    public static func state(
+    static func state(
         of device: DeviceRecord, in snapshot: any StoreSnapshot, now: Timestamp
     ) throws(StoreError) -> ReachabilityState {
         if try snapshot.isSessionCounted(of: device, now: now) { return .online }
@@ -502,7 +455,7 @@ public enum WakeRules {
     }
 
     /// The device's newest pushes, newest first.
-    public static func wakes(
+    static func wakes(
         of device: DeviceRecord, limit: Int, in snapshot: any StoreSnapshot
     ) throws(StoreError) -> [WakeHistoryRecord] {
         try snapshot.records(
@@ -527,5 +480,16 @@ public enum WakeRules {
             all += found
             if found.count < devicesMax { return all }
         }
+    }
+}
+
+extension Work {
+    var wakeRules: WakeRules { WakeRules(transaction: transaction, now: now) }
+
+    /// Others are told of it once it is durable.
+    func noteWakes(
+        _ wakes: @autoclosure () throws(StoreError) -> WakeEffects
+    ) throws(RuleFailure) {
+        effects.note(try stored(try wakes()))
     }
 }

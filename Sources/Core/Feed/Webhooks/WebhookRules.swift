@@ -16,12 +16,10 @@ extension Work {
             var webhook = try known(key)
             // Given again, after an answer that was lost.
             if webhook.secret.isExactly(secret) { return .webhook(webhook) }
-            guard webhook.secondSecret.isEmpty else {
-                throw .refused(
-                    .limit,
-                    "two secrets are live: end the older one (secrets/second) once the receiver "
-                        + "knows the newer, or take the newer back (secrets/newest)")
-            }
+            try require(
+                webhook.secondSecret.isEmpty, .limit,
+                "two secrets are live: end the older one (secrets/second) once the receiver "
+                    + "knows the newer, or take the newer back (secrets/newest)")
             webhook.secondSecret = webhook.secret
             webhook.secret = secret
             try tryAnew(&webhook)
@@ -54,13 +52,10 @@ extension Work {
     }
 
     private func create(_ new: NewWebhook) throws(RuleFailure) -> WebhookRecord {
-        guard try record(AppRecord.self, [.app(new.key.app)]) != nil else {
-            throw .refused(.notFound, "no such app")
-        }
+        try require(record(AppRecord.self, [.app(new.key.app)]) != nil, .notFound, "no such app")
         let known = try record(OutboxRecord.self, [.app(new.key.app)], lock: .wait)
-        if try record(WebhookRecord.self, new.key.columns) != nil {
-            throw .refused(.idInUse, "the webhook exists")
-        }
+        try require(
+            record(WebhookRecord.self, new.key.columns) == nil, .idInUse, "the webhook exists")
         guard try webhooks(of: new.key.app).count < limits.webhooks else {
             throw .refused(.limit, "an app has at most \(limits.webhooks) webhooks")
         }
@@ -69,7 +64,7 @@ extension Work {
             ?? OutboxRecord(app: new.key.app, series: new.series & UInt64(Int64.max))
         var webhook = WebhookRecord(
             app: new.key.app, webhook: new.key.webhook, url: new.url, kinds: new.kinds,
-            secret: new.secret, next: outbox.last + 1, createdAt: now)
+            secret: new.secret, stateSince: now, createdAt: now, next: outbox.last + 1)
         // One of this id may have been removed while a batch was under way: its claims were lower,
         // for no batch takes a microsecond, and its answer counts for nothing here.
         webhook.claim = now.milliseconds << 10

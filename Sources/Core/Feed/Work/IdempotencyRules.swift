@@ -18,9 +18,7 @@ extension Work {
     private func answer(
         _ app: AppID, _ idempotency: Idempotency?, _ body: () throws(RuleFailure) -> StoreAnswer
     ) throws(RuleFailure) -> StoreAnswer {
-        guard try self.app(app) != nil else {
-            throw .refused(.notFound, "no such app")
-        }
+        try require(self.app(app) != nil, .notFound, "no such app")
         guard let idempotency else { return try body() }
         guard (1...limits.idempotencyKeyBytes).contains(idempotency.key.utf8.count) else {
             throw .refused(.malformed, "an idempotency key that is empty or too long")

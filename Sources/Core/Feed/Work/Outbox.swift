@@ -4,28 +4,30 @@ import Wire
 // The outbox: what happened, numbered, in the transaction in which it happens.
 extension Work {
     /// The event is written down at the end of the step.
-    func note(_ event: WebhookEvent, _ app: AppID) { events.append((event, app)) }
+    func note(_ event: WebhookEventRecord) { events.append(event) }
 
     /// Writes the step's events down. An app's outbox is one row for all that happens in it: it is
     /// locked last, and after every row that the step looks at.
     func writeEvents() throws(RuleFailure) {
         let noted = events
         events = []
-        for (event, app) in noted { try write(event, app) }
+        for event in noted { try write(event) }
     }
 
     /// If a webhook of the app asks for it.
-    private func write(_ event: WebhookEvent, _ app: AppID) throws(RuleFailure) {
+    private func write(_ noted: WebhookEventRecord) throws(RuleFailure) {
+        var event = noted
+        let app = event.app
         let known = try record(OutboxRecord.self, [.app(app)])
         guard known?.kinds.contains(event.kind) == true,
             var outbox = try record(OutboxRecord.self, [.app(app)], lock: .wait)
         else { return }
         outbox.last += 1
         outbox.kept += 1
-        try insert(
-            WebhookEventRecord(
-                event, number: outbox.last, app: app, at: now,
-                expiresAt: now + limits.webhookEventLifetime))
+        event.number = outbox.last
+        event.at = now
+        event.expiresAt = now + limits.webhookEventLifetime
+        try insert(event)
         if outbox.idleKinds.contains(event.kind) {
             for var webhook in try webhooks(of: app)
             where webhook.due == nil && webhook.kinds.contains(event.kind) {
@@ -174,66 +176,12 @@ extension Work {
     }
 }
 
-/// What happened, before it has a number.
-struct WebhookEvent {
-    var kind: WebhookEventKind
-    var conversation: ConversationID?
-    var message: MessageID?
-    var position: UInt64 = 0
-    var version: UInt64 = 0
-    var user = ""
-    var joined: [String] = []
-    var left: [String] = []
-    var device: DeviceID?
-    var feedback: UInt64 = 0
-
-    init(_ kind: WebhookEventKind, _ conversation: ConversationID, by user: String = "") {
-        self.kind = kind
-        self.conversation = conversation
-        self.user = user
-    }
-
-    init(_ kind: WebhookEventKind, _ message: MessageRecord, by user: String) {
-        self.kind = kind
-        conversation = message.conversation
-        self.message = message.message
-        position = message.position
-        version = message.version
-        self.user = user
-    }
-
-    /// The deletion of the user is carried out.
-    init(deleted user: UserID) {
-        kind = .userDeleted
-        self.user = user.name
-    }
-
-    init(_ dropped: TokenFeedbackRecord) {
-        kind = .tokenDropped
-        user = dropped.user.name
-        device = dropped.device
-        feedback = dropped.number
-    }
-}
-
 extension WebhookEventRecord {
-    fileprivate init(
-        _ event: WebhookEvent, number: UInt64, app: AppID, at: Timestamp, expiresAt: Timestamp
-    ) {
-        self.app = app
-        self.number = number
-        self.at = at
-        self.expiresAt = expiresAt
-        kind = event.kind
-        conversation = event.conversation
-        message = event.message
-        position = event.position
-        version = event.version
-        user = event.user
-        joined = event.joined
-        left = event.left
-        device = event.device
-        feedback = event.feedback
+    init(_ kind: WebhookEventKind, _ message: MessageRecord, by user: String) {
+        self.init(
+            app: message.app, kind: kind, conversation: message.conversation,
+            message: message.message, position: message.position, version: message.version,
+            user: user)
     }
 }
 

@@ -23,7 +23,7 @@ final class Work {
     let zones: any ZoneClock
     var effects: Effects
     /// For webhooks, until the step writes them down.
-    var events: [(event: WebhookEvent, app: AppID)] = []
+    var events: [WebhookEventRecord] = []
     /// The object that was last appended to a feed, as its entries show it; `nil` there: not
     /// without a read.
     var tailState: (object: TailIdentity, state: TailState?)?
@@ -106,6 +106,13 @@ final class Work {
         } catch {
             throw .store(error)
         }
+    }
+
+    /// What is asked is refused unless this holds.
+    func require(
+        _ holds: Bool, _ code: Code, _ detail: @autoclosure () -> String
+    ) throws(RuleFailure) {
+        guard holds else { throw .refused(code, detail()) }
     }
 
     /// Runs `body`; if it fails, what it wrote and noted is undone.

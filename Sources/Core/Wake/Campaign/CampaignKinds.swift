@@ -49,7 +49,7 @@ public enum CampaignState: String, Sendable, CaseIterable {
 }
 
 /// Where a campaign's one push to a device stands.
-public enum CampaignPushPhase: UInt64, StoredNumber, CaseIterable {
+public enum CampaignPushPhase: UInt64, NamedByCase, StoredNumber {
     case queued = 1
     /// Claimed; APNs has not answered.
     case sending = 2
@@ -61,21 +61,12 @@ public enum CampaignPushPhase: UInt64, StoredNumber, CaseIterable {
     case leftOut = 5
     case cancelled = 6
 
-    /// The name in the APIs.
-    public var name: String {
-        switch self {
-        case .queued: "queued"
-        case .sending: "sending"
-        case .sent: "sent"
-        case .refused: "refused"
-        case .leftOut: "left-out"
-        case .cancelled: "cancelled"
-        }
-    }
+    /// As in the APIs.
+    public static let names = caseNames()
 }
 
 /// Why a device of the audience gets none.
-public enum CampaignOmission: UInt64, Sendable, CaseIterable {
+public enum CampaignOmission: UInt64, NamedByCase, Sendable {
     /// Not heard of for as long as the app's policy says.
     case presumedGone = 1
     case tokenless = 2
@@ -89,23 +80,8 @@ public enum CampaignOmission: UInt64, Sendable, CaseIterable {
     /// with its user before the answer to its push.
     case changed = 6
 
-    /// The name in the APIs.
-    public var name: String {
-        switch self {
-        case .presumedGone: "presumed-gone"
-        case .tokenless: "tokenless"
-        case .notificationsOff: "notifications-off"
-        case .suspended: "suspended"
-        case .noCredential: "no-credential"
-        case .changed: "changed"
-        }
-    }
-
-    /// The one of that name; `nil`: none that this version knows.
-    public init?(name: String) {
-        guard let found = Self.allCases.first(where: { $0.name == name }) else { return nil }
-        self = found
-    }
+    /// As in the APIs.
+    public static let names = caseNames()
 }
 
 /// What the answer makes of a campaign's push.

@@ -24,21 +24,14 @@ public struct PushOptions: Equatable, Sendable {
         case critical(name: String, volume: UInt64)
     }
 
-    public enum InterruptionLevel: UInt64, Sendable, CaseIterable {
+    public enum InterruptionLevel: UInt64, NamedByCase, Sendable {
         case passive = 1
         case active = 2
         case timeSensitive = 3
         case critical = 4
 
         /// As it stands in the payload.
-        public var name: String {
-            switch self {
-            case .passive: "passive"
-            case .active: "active"
-            case .timeSensitive: "time-sensitive"
-            case .critical: "critical"
-            }
-        }
+        public static let names = caseNames()
     }
 
     /// A text that the app's own string table holds.

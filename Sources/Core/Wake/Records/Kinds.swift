@@ -15,7 +15,7 @@ public enum PushKind: UInt64, StoredNumber, CaseIterable {
 
 /// The queues of the gateway, best first. Each has streams and connections of its own, so that
 /// a backlog of one never delays another.
-public enum PushClass: UInt64, StoredNumber, CaseIterable, Comparable {
+public enum PushClass: UInt64, NamedByCase, StoredNumber, Comparable {
     case wake = 1
     case alert = 2
     case badge = 3
@@ -34,15 +34,7 @@ public enum PushClass: UInt64, StoredNumber, CaseIterable, Comparable {
     }
 
     /// As in logs and metrics.
-    public var name: String {
-        switch self {
-        case .wake: "wake"
-        case .alert: "alert"
-        case .badge: "badge"
-        case .campaign: "campaign"
-        case .probe: "probe"
-        }
-    }
+    public static let names = caseNames()
 
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
@@ -97,7 +89,7 @@ public enum AlertPhase: UInt64, StoredNumber, CaseIterable {
 }
 
 /// Why an alert was made.
-public enum AlertCause: UInt64, StoredNumber, CaseIterable {
+public enum AlertCause: UInt64, NamedByCase, StoredNumber {
     case unknown = 0
     case urgent = 1
     case unreachable = 2
@@ -118,21 +110,7 @@ public enum AlertCause: UInt64, StoredNumber, CaseIterable {
     case doubted = 10
 
     /// As in results of simulations.
-    public var name: String {
-        switch self {
-        case .unknown: "unknown"
-        case .urgent: "urgent"
-        case .unreachable: "unreachable"
-        case .refreshOff: "refresh-off"
-        case .gone: "gone"
-        case .noBudget: "no-budget"
-        case .missed: "missed"
-        case .notSynced: "not-synced"
-        case .wakeRejected: "wake-rejected"
-        case .timed: "timed"
-        case .doubted: "doubted"
-        }
-    }
+    public static let names = caseNames()
 }
 
 /// Which older alerts become sent with one.
@@ -147,7 +125,7 @@ public enum AlertSummary: UInt64, StoredNumber, CaseIterable {
 }
 
 /// What came of a push.
-public enum WakeOutcome: UInt64, StoredNumber, CaseIterable {
+public enum WakeOutcome: UInt64, NamedByCase, StoredNumber {
     case pending = 0
     /// `applied` reached what it was sent for.
     case synced = 1
@@ -165,20 +143,8 @@ public enum WakeOutcome: UInt64, StoredNumber, CaseIterable {
     /// An alert or badge that APNs took; nothing more is expected of it.
     case accepted = 8
 
-    /// The name in the backend API.
-    public var name: String {
-        switch self {
-        case .pending: "pending"
-        case .synced: "synced"
-        case .connectedNotSynced: "connected-not-synced"
-        case .late: "late"
-        case .superseded: "superseded"
-        case .expired: "expired"
-        case .rejected: "rejected"
-        case .noShow: "no-show"
-        case .accepted: "accepted"
-        }
-    }
+    /// As in the backend API and in metrics.
+    public static let names = caseNames()
 }
 
 /// The number of unread messages of a conversation, or of all of them.

@@ -1,4 +1,5 @@
 public import Model
+public import SyncClient
 public import Wire
 
 /// A `LocalStore` before another one: what it does not do itself, the other does. For counting,
