@@ -87,7 +87,8 @@ let feedRooms: [Room] = [
         uses: ["Entries", "Content"],
         doors: [
             "announce(_:_:isDue:)", "announcementTurn", "continueAnnouncements(_:)",
-            "hasAnnouncements()", "recipients(_:)",
+            "hasAnnouncements()", "recipients(_:)", "takeBackAnnouncement(_:_:)",
+            "takingBackTurn",
         ]),
     Room(
         folder: "FanOut",

@@ -179,14 +179,16 @@ public enum WakeRules {
         return effects
     }
 
-    /// An entry of a message was superseded by a newer state. A device that has the message is
-    /// owed nothing by it; for one that lacks it, the visible entry stands higher now.
+    /// An entry of a message was superseded by a newer state, or one of an announcement by its
+    /// tombstone. A device that has the message is owed nothing by it; for one that lacks it, the
+    /// visible entry stands higher now.
     static func entryReplaced(
         _ older: EntryRecord, by entry: EntryRecord, in transaction: any StoreTransaction,
         now: Timestamp
     ) throws(StoreError) -> WakeEffects {
-        guard let message = MessageID(older.object), older.kind == .message else {
-            return WakeEffects()
+        guard let message = MessageID(older.object) else { return WakeEffects() }
+        if older.kind == .announcement {
+            return try announcementGone(older, message, by: entry, in: transaction, now: now)
         }
         // The message may have come without a push and been given one by an edit: unread since,
         // though no entry of it was ever visible.
@@ -376,6 +378,35 @@ public enum WakeRules {
         _ app: AppID, _ user: UserID, _ announcement: MessageID, from place: UInt64, head: UInt64,
         in transaction: any StoreTransaction, now: Timestamp
     ) throws(StoreError) -> WakeEffects {
+        var effects = try cancelAlerts(of: announcement, app, user, in: transaction, now: now)
+        let change = VisibleChange(seq: head, conversation: .none, message: announcement)
+        effects += try usefulCame(
+            app, user, change, shownFrom: place, in: transaction, now: now)
+        return effects
+    }
+
+    /// An announcement was taken back: devices alert of it no more, and those that may be showing
+    /// it would like to know. What was read is shown by none.
+    private static func announcementGone(
+        _ older: EntryRecord, _ announcement: MessageID, by entry: EntryRecord,
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
+        var effects = try cancelAlerts(
+            of: announcement, entry.app, entry.user, in: transaction, now: now)
+        let key: [ColumnValue] = [.app(entry.app), .identifier(announcement)]
+        guard older.version == 1,
+            try transaction.record(AnnouncementRecord.self, key)?.mayBeShown ?? false
+        else { return effects }
+        effects += try usefulCame(
+            entry.app, entry.user, entry.visibleChange, shownFrom: older.firstSeq,
+            in: transaction, now: now)
+        return effects
+    }
+
+    private static func cancelAlerts(
+        of announcement: MessageID, _ app: AppID, _ user: UserID,
+        in transaction: any StoreTransaction, now: Timestamp
+    ) throws(StoreError) -> WakeEffects {
         var effects = WakeEffects()
         for device in try devices(app, user, in: transaction) where device.pushToken != nil {
             var step = try WakeStep(device, in: transaction, now: now)
@@ -384,9 +415,6 @@ public enum WakeRules {
             try step.save()
             effects += step.effects
         }
-        let change = VisibleChange(seq: head, conversation: .none, message: announcement)
-        effects += try usefulCame(
-            app, user, change, shownFrom: place, in: transaction, now: now)
         return effects
     }
 
