@@ -59,9 +59,10 @@ struct LocalEntryRecord: Record, Equatable {
         case .receipt(let state): (kind, object, position) = (3, Array(state.user.utf8), 0)
         case .readMark: (kind, object, position) = (4, [], 0)
         case .tombstone(let state):
-            // In the place of what was deleted.
+            // In the place of what was deleted: of no conversation it is an announcement.
+            let message: UInt64 = entry.conversation == nil ? 6 : 2
             (kind, object, position) =
-                state.conversation ? (0, [], 0) : (2, entry.object, state.position)
+                state.conversation ? (0, [], 0) : (message, entry.object, state.position)
         case .metadata: (kind, object, position) = (5, [], 0)
         case .announcement: (kind, object, position) = (6, entry.object, 0)
         case .conversationSettings: (kind, object, position) = (7, [], 0)
