@@ -190,7 +190,14 @@ extension LiveChange {
     var concernsAnnouncements: Bool {
         switch self {
         case .entries(let entries):
-            entries.contains { if case .announcement = $0.body { true } else { false } }
+            entries.contains {
+                switch $0.body {
+                case .announcement: true
+                // Of one that was taken back (MSG-57).
+                case .tombstone: $0.conversation == nil
+                default: false
+                }
+            }
         case .announcements, .everything: true
         case .conversation, .pending: false
         }

@@ -102,6 +102,7 @@ import Wire
         try succeed(server, key, gets)
         try refuse(server, key, gets, other: try server.makeApp("other"))
         try schedule(server, key, other: try server.makeApp("fifth"))
+        try takeBack(server, key, other: try server.makeApp("sixth"))
         try deleteUser(server, key, other: try server.makeApp("third"))
         try administerWebhooks(server, key, other: try server.makeApp("fourth"))
         try administerCampaigns(
@@ -499,7 +500,10 @@ import Wire
                         == status)
             }
             #expect(try server.send("DELETE", Self.doomed, key: key).status == status)
-            for path in Self.deletions + [Self.scheduledPath, Self.devicePath(Self.carlsDevice)] {
+            let others = [
+                Self.scheduledPath, Self.announcementPath, Self.devicePath(Self.carlsDevice),
+            ]
+            for path in Self.deletions + others {
                 #expect(try server.send("DELETE", path, key: key).status == status)
             }
             for path in Self.bare {

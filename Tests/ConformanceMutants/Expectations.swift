@@ -246,6 +246,7 @@ enum Expectations {
             "framing.unknown-ignorable",
             "history.many",
             "messaging.announcement",
+            "messaging.announcement-taken-back",
             "messaging.read-limits",
             "session.before-welcome",
             "session.extension-beside",

@@ -136,6 +136,14 @@ extension Story {
         try change("POST", room + "/participants", ["users": ["ben"]])
         _ = try message("with ben", in: Self.changing)
         try change("DELETE", "/v1/conversations/\(Self.doomed)")
+        struct Mistake: Encodable {
+            let id = "0190a1b2-c3d4-7000-8000-000000000110"
+            let users = ["anna", "ben"]
+            let parts = [["mime_type": "text/plain", "text": "a mistake"]]
+        }
+        let mistake = Mistake()
+        try change("POST", "/v1/announcements", mistake)
+        try change("DELETE", "/v1/announcements/\(mistake.id)")
     }
 
     /// By Anna's phone, through its outbox.

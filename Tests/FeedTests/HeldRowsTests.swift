@@ -270,6 +270,27 @@ import Wire
         #expect(try node.all(AnnouncementBatchRecord.self).isEmpty)
     }
 
+    @Test("it is taken back from all of them but the one whose row is held")
+    func takingBack() throws {
+        let id: MessageID = world.fresh()
+        try world.ask(
+            .announce(
+                app: World.app,
+                Announcement(
+                    announcement: id, users: Self.users,
+                    parts: [Part(mimeType: "text/plain", content: [65])]), idempotency: nil))
+        try world.ask(.takeBackAnnouncement(app: World.app, id, idempotency: nil))
+        let node = Node(world)
+        node.hold("anna", nil)
+        func kinds() throws -> [EntryKind] { try node.all(EntryRecord.self).map(\.kind) }
+        try node.rest(.continueFanOut(recipients: 50))
+        #expect(try kinds() == [.announcement, .tombstone, .tombstone])
+        node.held = nil
+        try node.rest(.continueFanOut(recipients: 50))
+        #expect(try kinds() == [.tombstone, .tombstone, .tombstone])
+        #expect(try node.all(AnnouncementAudienceRecord.self).isEmpty)
+    }
+
     @Test("a user is deleted while the row of another who is to be deleted is held")
     func deletions() throws {
         try world.converse(["anna", "carl"])

@@ -14,7 +14,8 @@ enum Operation: CaseIterable {
     case reauthenticate
     // The backend's.
     case backendCreate, backendAdd, publish, publishAs, backendRemove, backendEdit, backendDelete
-    case backendEnd, backendMetadata, announce, deleteUser, schedule, scheduleAnnouncement, cancel
+    case backendEnd, backendMetadata, announce, takeBack, deleteUser, schedule
+    case scheduleAnnouncement, cancel
     case revoke, challenge, suspendUser, resumeUser, tagUser, tagDevice
     // The backend's, about its app.
     case createWebhook, changeWebhook, removeWebhook, rotateSecret, endRotation
@@ -84,6 +85,7 @@ extension Operation {
         case .deleteConversation: self = .backendEnd
         case .changeMetadata: self = .backendMetadata
         case .announce: self = .announce
+        case .takeBackAnnouncement: self = .takeBack
         case .deleteUser: self = .deleteUser
         }
     }
@@ -217,6 +219,7 @@ extension Operation {
         case .publishAs: [.message: .anyone, .conversation: .anyone, .user: .nobody]
         case .backendEnd, .backendMetadata: [.conversation: .nobody]
         case .announce, .scheduleAnnouncement: [.announcement: .nobody, .user: .nobody]
+        case .takeBack: [.announcement: .nobody]
         case .cancel: [.message: .nobody, .announcement: .nobody]
         case .deleteUser, .revoke, .challenge, .suspendUser, .resumeUser, .tagUser:
             [.user: .nobody]

@@ -43,6 +43,7 @@ extension OperationPair {
         case (.scheduleAnnouncement, .announce): nil
         case (_, .announce), (_, .scheduleAnnouncement): "the id is in use"
         case (.cancel, .cancel): "nothing waits any more"
+        case (.takeBack, .readAnnouncement): "it was taken back"
         case (.readAnnouncement, .readAnnouncement) where relation == .sameUser:
             "it is read already"
         default: nil

@@ -124,6 +124,7 @@ struct OperationPairTests {
         "removeParticipants": [.backendRemove],
         "publishMessage": [.publish, .publishAs, .schedule],
         "announce": [.announce, .scheduleAnnouncement], "cancelScheduled": [.cancel],
+        "takeBackAnnouncement": [.takeBack],
         "editMessage": [.backendEdit], "deleteMessage": [.backendDelete],
         "deleteUser": [.deleteUser], "revokeSessions": [.revoke, .challenge],
         "suspendUser": [.suspendUser], "resumeUser": [.resumeUser],

@@ -12,6 +12,7 @@ extension PairWorld {
         switch operation {
         case .backendCreate: return created(on: thing)
         case .announce, .scheduleAnnouncement: return announced(operation, on: thing)
+        case .takeBack: return takenBack(thing)
         case .cancel: return cancelled(thing)
         case .publish, .publishAs, .schedule: return said(operation, on: thing, named)
         default: break
@@ -101,6 +102,15 @@ extension PairWorld {
         return Plan(
             request: .schedules(.cancel(app: World.app, id, idempotency: nil)),
             touches: [(named, nil)])
+    }
+
+    private func takenBack(_ thing: Thing?) -> Plan? {
+        var named = pick(announcements.suffix(4))
+        if case .announcement(let known) = thing { named = known }
+        guard let id = named else { return nil }
+        return Plan(
+            request: .takeBackAnnouncement(app: World.app, id, idempotency: nil),
+            touches: [(.announcement(id), nil)])
     }
 
     private func announced(_ operation: Operation, on thing: Thing?) -> Plan? {

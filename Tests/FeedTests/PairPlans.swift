@@ -15,7 +15,7 @@ extension PairWorld {
             .abandon, .reauthenticate:
             told(operation, on: thing, by: party)
         case .backendCreate, .backendAdd, .publish, .publishAs, .backendRemove, .backendEdit,
-            .backendDelete, .backendEnd, .backendMetadata, .announce, .schedule,
+            .backendDelete, .backendEnd, .backendMetadata, .announce, .takeBack, .schedule,
             .scheduleAnnouncement, .cancel:
             published(operation, on: thing, by: party)
         case .deleteUser, .revoke, .challenge, .suspendUser, .resumeUser, .tagUser, .tagDevice,

@@ -157,7 +157,8 @@ extension ReplicaKey {
             object = Array(state.user.utf8)
         case .readMark: kind = .readMark
         case .tombstone(let state):
-            kind = state.conversation ? .conversation : .message
+            let kindOfOne: Kind = entry.conversation == nil ? .announcement : .message
+            kind = state.conversation ? .conversation : kindOfOne
             object = state.conversation ? [] : entry.object
         case .metadata: kind = .metadata
         case .announcement:

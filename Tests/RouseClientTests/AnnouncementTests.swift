@@ -59,4 +59,35 @@ import Wire
         #expect(await lists.next()?.map(\.isRead) == [true, true])
         #expect(stage.phone.screen.isEmpty)
     }
+
+    @Test("one that its backend took back leaves the list and the screen (MSG-57)")
+    func takenBack() async throws {
+        let stage = try Stage()
+        let phone = stage.process()
+        var lists = await phone.announcements().makeAsyncIterator()
+        try await LiveTests.synced(phone) { await phone.scene(.active) }
+        #expect(await lists.next()?.isEmpty == true)
+        await phone.scene(.background(remaining: 20_000))
+        let other = MessageID(high: 0, low: 5)
+        stage.server.publish(Self.announcement(Self.sale, "half", seq: 11), unread: 0)
+        stage.server.publish(Self.announcement(other, "closed", seq: 12), unread: 0)
+        try await LiveTests.synced(phone) { stage.server.ring() }
+        #expect(await lists.next()?.map(\.text) == ["closed", "half"])
+        #expect(stage.phone.screen == [77, 5])
+        stage.server.publish(Self.tombstone(Self.sale, seq: 13), unread: 0)
+        try await LiveTests.synced(phone) { stage.server.ring() }
+        #expect(await lists.next()?.map(\.text) == ["closed"])
+        #expect(stage.phone.screen == [5])
+        // One that comes with its end at once is never shown.
+        stage.server.publish(
+            Self.tombstone(MessageID(high: 0, low: 78), seq: 14), unread: 0)
+        try await LiveTests.synced(phone) { stage.server.ring() }
+        #expect(stage.phone.screen == [5])
+    }
+
+    private static func tombstone(_ id: MessageID, seq: UInt64) -> Entry {
+        Entry(
+            seq: seq, object: id.bytes, version: seq,
+            body: .tombstone(TombstoneState(forEveryone: true, deletedMs: 1_000 * seq)))
+    }
 }

@@ -21,6 +21,9 @@ import Testing
             Demo.Chapter(
                 "announced", "An announcement stays when nothing is unread any more",
                 Demo.announcementBesideNoUnread),
+            Demo.Chapter(
+                "taken-back", "A backend takes back what it announced by mistake",
+                Demo.announcementTakenBack),
             Demo.Chapter("killed", "A kill in the middle of a wake", Demo.killedInTheMiddle),
             Demo.Chapter("alerted", "Alerted, and then woken", Demo.alertedAndSynced),
         ]
@@ -114,6 +117,19 @@ extension Demo {
         try command(ControlRequest(.deviceFetch, device: Self.ben))
         try see(Self.ben, .badge, "has nothing to count") { $0.badge == 0 }
         try see(Self.ben, .completed, "refreshes itself")
+        try screenShows(Self.ben, [parcel], icon: 0)
+    }
+
+    /// It goes from the screen, and what is right stays.
+    func announcementTakenBack() throws(ScenarioError) {
+        let parcel = "Your parcel is at the door"
+        let mistake = try backend.announce("Everything is free", to: ["ben"])
+        try command(ControlRequest(.deviceFetch, device: Self.ben))
+        try see(Self.ben, .shown, "shows the mistake") { $0.identifier == mistake }
+        try screenShows(Self.ben, [parcel, "Everything is free"], icon: 0)
+        try backend.takeBack(announcement: mistake)
+        try command(ControlRequest(.deviceFetch, device: Self.ben))
+        try see(Self.ben, .removed, "removes it") { $0.identifier == mistake }
         try screenShows(Self.ben, [parcel], icon: 0)
     }
 

@@ -44,6 +44,35 @@ import Wire
         }
     }
 
+    @Test("one that was taken back is over, and no receipt of it waits", arguments: engines)
+    func takenBack(_ engine: EngineFactory) throws {
+        try engine.withStore(tables: LocalSchema.tables) { store in
+            let local = TableLocalStore(store: store)
+            let now = Timestamp(milliseconds: 1)
+            let ids = [1, 2].map { MessageID(high: 8, low: $0) }
+            for id in ids {
+                try apply(
+                    entry(
+                        id.low, id.bytes,
+                        .announcement(
+                            AnnouncementState(push: PushText(title: "", body: "sale")))),
+                    to: local)
+            }
+            try local.addRead(ReadReceipt(announcement: ids[0]))
+            let tombstone = Entry(
+                seq: 3, object: ids[0].bytes, version: 3,
+                body: .tombstone(TombstoneState(forEveryone: true, deletedMs: 1)))
+            try apply(tombstone, to: local)
+            #expect(try local.standings(of: ids.map { ($0, nil) }, at: now) == [.over, .shows])
+            #expect(try local.announcements().map(\.id) == [ids[1]])
+            #expect(try local.load().pendingReads.isEmpty)
+            // An older page may bring it once more (HIS-2).
+            let late = entry(1, ids[0].bytes, .announcement(AnnouncementState()))
+            _ = try local.applyHistory(HistoryChange(entries: [late]))
+            #expect(try local.announcements().map(\.id) == [ids[1]])
+        }
+    }
+
     @Test("of a conversation it goes where no read mark need come", arguments: engines)
     func conversation(_ engine: EngineFactory) throws {
         try engine.withStore(tables: LocalSchema.tables) { store in

@@ -43,6 +43,15 @@ import Wire
         #expect(refresh(&phone) == ["send SYNC at 12 user r0"])
     }
 
+    @Test("MSG-57: nor of one that was taken back is it said again")
+    func receiptOfOneTakenBack() throws {
+        var phone = try Phone.inSync()
+        for id in news { _ = try read(ReadReceipt(announcement: id), &phone) }
+        phone.receive(
+            entry(11, news[0].bytes, .tombstone(TombstoneState(forEveryone: true))))
+        #expect(phone.store.state.pendingReads.map(\.announcement) == [news[1]])
+    }
+
     @Test("MSG-52: of an announcement that the server knows nothing of a receipt is said once")
     func neverComesBack() throws {
         var phone = try Phone.inSync()

@@ -58,7 +58,9 @@ final class MemoryLocalStore: LocalStore {
         case .tombstone(let state):
             state.conversation
                 ? Key(kind: 0, conversation: entry.conversation, name: [])
-                : Key(kind: 2, conversation: nil, name: entry.object)
+                : Key(
+                    kind: entry.conversation == nil ? 6 : 2, conversation: nil,
+                    name: entry.object)
         case .metadata: Key(kind: 5, conversation: entry.conversation, name: [])
         case .announcement: Key(kind: 6, conversation: nil, name: entry.object)
         case .conversationSettings: Key(kind: 7, conversation: entry.conversation, name: [])
@@ -355,6 +357,8 @@ final class MemoryLocalStore: LocalStore {
             }
         case .announcement(let announcement):
             guard announcement.read else { return }
+            state.pendingReads.removeAll { $0.announcement?.bytes == entry.object }
+        case .tombstone where entry.conversation == nil:
             state.pendingReads.removeAll { $0.announcement?.bytes == entry.object }
         default: break
         }

@@ -608,7 +608,8 @@ class Driver:
         state = getattr(entry, kind)
         name = entry.object.hex() if kind in ("message", "announcement") else ""
         if kind == "tombstone":
-            kind = "conversation" if state.conversation else "message"
+            single = "message" if entry.conversation else "announcement"
+            kind = "conversation" if state.conversation else single
             name = "" if state.conversation else entry.object.hex()
         elif kind == "conversation_state":
             kind, name = "conversation", ""

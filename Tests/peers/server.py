@@ -52,6 +52,7 @@ WITHOUT = {
     "MSG-33": "no edits", "MSG-34": "no deletions", "MSG-35": "no deletions",
     "MSG-36": "no deletions", "MSG-37": "no deletions",
     "MSG-38": "no large conversations", "MSG-50": "no announcements",
+    "MSG-57": "no announcements",
     "SES-21": "asks nobody again", "SES-23": "revokes nobody", "SES-24": "suspends nobody",
 }
 

@@ -219,6 +219,7 @@ def change(tenant):
         ("PUT", f"/v1/messages/{message}",
          {"parts": [{"mime_type": "text/plain", "text": tenant.text()}]}),
         ("DELETE", f"/v1/messages/{message}", None),
+        ("DELETE", f"/v1/announcements/{message}", None),
         ("POST", "/v1/announcements",
          {"users": [user], "push": {"title": tenant.mark},
           "parts": [{"mime_type": "text/plain", "text": tenant.text()}]}),

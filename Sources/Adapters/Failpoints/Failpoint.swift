@@ -95,6 +95,7 @@ public enum Failpoint: Hashable, Sendable {
         /// Requests of backends.
         case createConversation, addParticipants, publish, changeMetadata, announce, deleteUser
         case removeParticipants, editMessage, deleteMessage, deleteConversation
+        case takeBackAnnouncement
         case schedule, cancelScheduled
         case createCampaign, controlCampaign, changeTags
         /// Requests of operators.

@@ -100,6 +100,7 @@ extension Change {
         case .deleteConversation: "delete_conversation"
         case .changeMetadata: "change_metadata"
         case .announce: "announce"
+        case .takeBackAnnouncement: "take_back_announcement"
         case .deleteUser: "delete_user"
         }
     }
@@ -107,7 +108,8 @@ extension Change {
     fileprivate func ceiling(_ costs: RowCosts) -> Int {
         switch self {
         // It is in feeds until the turn is spent; the rest of them follow in the background.
-        case .publish, .editMessage, .deleteMessage, .changeMetadata, .announce:
+        case .publish, .editMessage, .deleteMessage, .changeMetadata, .announce,
+            .takeBackAnnouncement:
             costs.turn + costs.recipient
         // The same, with what is named in the request or looked through for it.
         case .createConversation, .addParticipants, .removeParticipants, .deleteConversation:

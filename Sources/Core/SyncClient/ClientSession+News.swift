@@ -15,10 +15,9 @@ extension ClientSession {
             case .readMark(let state):
                 guard let conversation = entry.conversation else { return nil }
                 (subject, self.state) = (conversation.bytes, state)
-            case .announcement(let announcement):
-                guard announcement.read, let id = MessageID(entry.object) else { return nil }
+            default:
+                guard let id = entry.announcementDone else { return nil }
                 subject = ReadReceipt(announcement: id).subject
-            default: return nil
             }
         }
 
@@ -35,6 +34,19 @@ extension ClientSession {
 }
 
 extension Entry {
+    /// The announcement that was read, or taken back (MSG-57): no receipt of it need be sent any
+    /// more.
+    var announcementDone: MessageID? {
+        switch body {
+        case .announcement(let announcement) where announcement.read: MessageID(object)
+        case .tombstone(let state) where isOfAnnouncement && !state.conversation:
+            MessageID(object)
+        default: nil
+        }
+    }
+
+    private var isOfAnnouncement: Bool { conversation == nil }
+
     /// Whether it is of a kind that a user may be notified of, and has its text for that (MSG-3).
     var mayNotify: Bool {
         switch body {

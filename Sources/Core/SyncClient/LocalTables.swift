@@ -73,7 +73,9 @@ struct LocalEntryRecord: Record, Equatable {
         // In the place of what was deleted.
         case .tombstone(let state) where state.conversation: kind = .conversation
         case .tombstone(let state):
-            (kind, object, position) = (.message, entry.object, state.position)
+            // Of no conversation it is an announcement.
+            kind = entry.conversation == nil ? .announcement : .message
+            (object, position) = (entry.object, state.position)
         case .metadata: kind = .metadata
         case .announcement: (kind, object) = (.announcement, entry.object)
         case .conversationSettings: kind = .settings

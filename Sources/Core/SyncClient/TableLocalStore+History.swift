@@ -40,7 +40,7 @@ extension TableLocalStore {
             }
             var lost = try Lost(since: change.resendSince, transaction)
             var applied = try Self.keep(change.page.entries, round, transaction)
-            if change.isFirst, change.resendSince != nil {
+            if change.isFirst {
                 try Self.dropAnnouncements(unlessOn: change.page, round, transaction)
             }
             for conversation in change.page.conversations {
@@ -182,8 +182,8 @@ extension TableLocalStore {
             LocalStateRecord(name: Fact.cursor, number: start.seq, bytes: start.epoch.bytes))
     }
 
-    /// Announcements of another history: the page names those with the highest ids, one at least
-    /// if there are any (HIS-17, HIS-19).
+    /// Announcements that were taken back, or are of another history: the page names those with the
+    /// highest ids, one at least if there are any (HIS-17, HIS-19).
     private static func dropAnnouncements(
         unlessOn page: SnapshotPage, _ round: UInt64, _ transaction: any StoreTransaction
     ) throws(StoreError) {

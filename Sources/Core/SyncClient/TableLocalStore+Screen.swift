@@ -13,7 +13,7 @@ extension TableLocalStore {
         try standings(of: [(object, conversation)], at: time)[0]
     }
 
-    /// What is stored of a message, also that it was deleted, or of an announcement.
+    /// What is stored of a message, or of an announcement, also that it was deleted or taken back.
     ///
     /// - Parameter conversation: of the message; `nil`: an announcement.
     public func entry(
@@ -153,6 +153,7 @@ extension TableLocalStore {
         ofAnnouncement id: MessageID
     ) throws(LocalStoreError) -> NotificationStanding {
         let found = try entry(of: id, in: nil)
+        if case .tombstone = found?.body { return .over }
         guard case .announcement(let state) = found?.body else { return .unknown }
         let isReadHere = try read { snapshot throws(StoreError) in
             try Self.isReadHere(id, snapshot)

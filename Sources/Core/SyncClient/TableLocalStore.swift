@@ -407,9 +407,7 @@ extension TableLocalStore {
             }
             if case .readMark(let mark) = entry.body {
                 try settle(row.conversation, mark, transaction)
-            } else if case .announcement(let state) = entry.body, state.read,
-                let id = MessageID(entry.object)
-            {
+            } else if let id = entry.announcementDone {
                 try transaction.delete(
                     LocalReadRecord.self, [.blob(ReadReceipt(announcement: id).subject)])
             }

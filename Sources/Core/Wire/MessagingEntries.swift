@@ -72,7 +72,7 @@ public struct MetadataValue: WireMessage {
 }
 
 /// What was deleted (message `Tombstone`). `Entry.object` is the message's or the conversation's
-/// id.
+/// id; without `Entry.conversation`, that of an announcement that was taken back.
 public struct TombstoneState: WireMessage {
     /// Of the message; of a conversation, up to where it is deleted.
     public var position: UInt64

@@ -125,6 +125,7 @@ extension Change {
         case .deleteConversation: .deleteConversation
         case .changeMetadata: .changeMetadata
         case .announce: .announce
+        case .takeBackAnnouncement: .takeBackAnnouncement
         case .deleteUser: .deleteUser
         }
     }

@@ -45,7 +45,12 @@ extension StoreBench {
         case .announce:
             try repeated(max(2, scale.requests / 20)) { _ in [announcing(to: 256)] }
         case .announceThousand:
-            try measure([announcing(to: 1_000)])
+            let id: MessageID = world.fresh()
+            try measure([announcing(to: 1_000, as: id)])
+            try turns("fan-out")
+            let request = StoreRequest.takeBackAnnouncement(
+                app: app, id, idempotency: idempotency())
+            try measure([request], part: "take back")
             try turns("fan-out")
         case .schedule: try driveSchedule()
         case .webhook: try driveWebhook(run)
@@ -92,11 +97,11 @@ extension StoreBench {
     }
 
     /// To users who are online, as far as there are so many.
-    private func announcing(to count: Int) -> StoreRequest {
+    private func announcing(to count: Int, as id: MessageID? = nil) -> StoreRequest {
         let online = stock.pairs.flatMap { [$0.first.user.name, $0.second.user.name] }
         let others = (0..<max(0, count - online.count)).map { "listener-\($0)" }
         let announcement = Announcement(
-            announcement: world.fresh(), users: online.prefix(count) + others,
+            announcement: id ?? world.fresh(), users: online.prefix(count) + others,
             parts: [Part(mimeType: "text/plain", content: world.bytes(100))],
             push: PushText(title: "News", body: "We are open on Sunday"))
         return .announce(app: BenchWorld.app, announcement, idempotency: idempotency())

@@ -87,7 +87,7 @@ public enum BenchKind: String, CaseIterable, Codable, Sendable {
         case .end: "a conversation of two deleted for everyone"
         case .metadata: "a value of a conversation of eight"
         case .announce: "an announcement to 256 users, the most that are served at once"
-        case .announceThousand: "an announcement to 1,000 users, and its turns"
+        case .announceThousand: "an announcement to 1,000 users taken back, and the turns"
         case .schedule: "a message for later, one taken back, and the turn that publishes"
         case .webhook: "a webhook made and changed, an event claimed and delivered"
         case .campaign: "a campaign to a whole app, and its turns"

@@ -13,6 +13,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
     case mutateDelete, mutateEnd, mutateMetadata, mutateMute, mutateBlock, mutateNothing
     case createConversation, addParticipants, publish, removeParticipants, editMessage
     case deleteMessage, deleteConversation, changeMetadata, announce, deleteUser
+    case takeBackAnnouncement
     case putSetting, removeSetting, removeDevice, revokeSessions, suspendUser, resumeUser
     case suspendApp, resumeApp, removeApp
     case createWebhook, changeWebhook, claimDeliveries, finishDelivery
@@ -72,6 +73,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
         case .deleteConversation: self = .deleteConversation
         case .changeMetadata: self = .changeMetadata
         case .announce: self = .announce
+        case .takeBackAnnouncement: self = .takeBackAnnouncement
         case .deleteUser: self = .deleteUser
         }
     }
@@ -167,6 +169,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
         case .deleteConversation: .kinds([.end, .groupEnd])
         case .changeMetadata: .kinds([.metadata])
         case .announce: .kinds([.announce, .announceThousand])
+        case .takeBackAnnouncement: .kinds([.announceThousand])
         case .deleteUser: .kinds([.deleteUser])
         case .putSetting, .removeSetting: .kinds([.administer])
         case .removeDevice: .kinds([.removeDevice])

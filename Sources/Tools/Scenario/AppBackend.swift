@@ -114,17 +114,26 @@ final class AppBackend {
     }
 
     /// Tells users something outside of conversations; the alert text is the text.
-    func announce(_ text: String, to users: [String]) throws(ScenarioError) {
+    ///
+    /// - Returns: the announcement's id.
+    @discardableResult
+    func announce(_ text: String, to users: [String]) throws(ScenarioError) -> String {
+        struct Made: Decodable { let id: String }
         struct New: Encodable {
             let users: [String]
             let parts: [[String: String]]
             let push: [String: String]
         }
-        _ = try call(
+        let body = try call(
             api, "POST", "/v1/announcements",
             New(
                 users: users, parts: [["mime_type": "text/plain", "text": text]],
                 push: ["title": "News", "body": text]))
+        return try Self.decoded(Made.self, body).id
+    }
+
+    func takeBack(announcement id: String) throws(ScenarioError) {
+        try call(api, "DELETE", "/v1/announcements/\(id)", Nothing?.none)
     }
 
     func device(_ id: String) throws(ScenarioError) -> DeviceFacts {

@@ -300,6 +300,30 @@ class Operations:
         )
         return answer
 
+    def take_back_announcement(
+        self,
+        announcement: str,
+        *,
+        idempotency_key: str | None = None,
+    ) -> None:
+        """Take an announcement back.
+
+        Its content is gone at once, and every device that has it removes it, with its
+        notification, soon after the answer; to users to whom it has not come yet it does not
+        come any more. Alerts not yet sent are cancelled, and phones that may be showing it are
+        woken. Taking it back again does nothing. One that waits for its `send_at` is taken
+        back by `DELETE /v1/scheduled/{id}`. Whom an announcement was for is kept for 90 days:
+        one that is older, or that was published by a server that did not keep it yet, is
+        refused with 409.
+        """
+        self._ask(
+            'DELETE',
+            '/v1/announcements/{announcement}',
+            {'announcement': announcement},
+            is_keyed=True,
+            key=idempotency_key,
+        )
+
     def list_scheduled(
         self,
         *,

@@ -27,6 +27,9 @@ extension Work {
         case .changeMetadata(let request):
             return .metadata(try changeMetadata(app, request, by: actor))
         case .announce(let request): return .announced(try announce(app, request))
+        case .takeBackAnnouncement(let announcement):
+            try takeBackAnnouncement(app, announcement)
+            return .done
         case .deleteUser(let user): return try deleteUser(app, user)
         }
     }

@@ -167,6 +167,13 @@ struct FeedObject {
         if !isRead { object.shown = .announcement(record) }
         return object
     }
+
+    /// - Parameter entry: of the announcement in the feed it is for.
+    static func tombstone(of entry: EntryRecord) -> FeedObject {
+        FeedObject(
+            kind: .tombstone, conversation: entry.conversation, object: entry.object,
+            version: entry.version + 1, supersedes: [entry.kind, .tombstone], isEnd: true)
+    }
 }
 
 extension Work {
@@ -263,7 +270,8 @@ extension Work {
         participant.activity = feed.user.head
     }
 
-    /// Puts the new state of a message into the place of `older`, its entry so far. It alerts
+    /// Puts the new state of a message, or the end of an announcement, into the place of `older`,
+    /// its entry so far. It alerts
     /// nobody anew, and whoever lacks the older one still lacks a visible entry.
     ///
     /// - Parameter isHidden: Its user has deleted it for themselves: it had come all the same, and

@@ -124,9 +124,11 @@ extension PageReader {
             let announcement = try readable(app, user, .none) { () throws(StoreError) in
                 let record = try self.found(
                     AnnouncementRecord.self, [.app(app), .blob(row.object)])
+                // Taken back: whoever holds it removes it, for it is not on the page (HIS-19).
+                guard record.deletedAt == nil else { return SizedEntry?.none }
                 return try self.entry(of: record, version: row.version)
             }
-            guard let sized = announcement else { continue }
+            guard case .some(.some(let sized)) = announcement else { continue }
             guard room.fits(sized) || isFirst else { break }
             isFirst = false
             room.take(sized)

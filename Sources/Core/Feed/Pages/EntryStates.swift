@@ -123,12 +123,18 @@ extension PageReader {
 }
 
 extension PageReader {
+    /// The announcement, or its tombstone if it was taken back: with the version of the entry that
+    /// is on its way into the feed.
+    ///
     /// - Parameters:
     ///   - version: of the entry in the feed it is for: it says whether it was read.
     ///   - language: of the device that gets it by its feed.
     func entry(
         of record: AnnouncementRecord, version: UInt64, in language: DeviceLanguage? = nil
     ) throws(StoreError) -> SizedEntry {
+        if let deleted = record.deletedAt {
+            return tombstone(of: record, deleted, version: version + 1)
+        }
         var state: AnnouncementState
         do throws(WireError) {
             state = try AnnouncementState(encoded: record.parts)
@@ -146,5 +152,16 @@ extension PageReader {
             Entry(
                 object: record.announcement.bytes, version: version, body: .announcement(state)),
             bytes: record.parts.count + push.bytes)
+    }
+
+    func tombstone(
+        of record: AnnouncementRecord, _ deleted: Timestamp, version: UInt64
+    ) -> SizedEntry {
+        SizedEntry(
+            Entry(
+                object: record.announcement.bytes, version: version,
+                body: .tombstone(
+                    TombstoneState(forEveryone: true, deletedMs: deleted.milliseconds))),
+            bytes: 0)
     }
 }

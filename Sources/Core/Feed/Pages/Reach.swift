@@ -68,11 +68,13 @@ struct Reach {
 }
 
 extension PageReader {
-    /// What says that a message or conversation is deleted, for this user or for everyone.
+    /// What says that a message or conversation is deleted, for this user or for everyone, or that
+    /// an announcement was taken back.
     func tombstone(
         _ row: EntryRecord, _ reach: inout Reach
     ) throws(StoreError) -> SizedEntry? {
         if row.object.isEmpty { return try conversationTombstone(row, &reach) }
+        if row.conversation == .none { return try announcementTombstone(row) }
         let hidden = try snapshot.record(
             HiddenRecord.self,
             [
@@ -93,6 +95,12 @@ extension PageReader {
             MessageRecord.self, [.app(row.app), .blob(row.object)])
         guard let message else { return try tombstoneOfEnded(row) }
         return message.deletedAt == nil ? nil : try entry(of: message)
+    }
+
+    private func announcementTombstone(_ row: EntryRecord) throws(StoreError) -> SizedEntry? {
+        let record = try found(AnnouncementRecord.self, [.app(row.app), .blob(row.object)])
+        guard let deleted = record.deletedAt else { return nil }
+        return tombstone(of: record, deleted, version: row.version)
     }
 
     /// Who left before the conversation was deleted for everyone still has the tombstones, whose

@@ -42,7 +42,7 @@ private struct Told {
         sentAt = record.sentAt
         hasPushText = record.hasPushText
         urgency = record.urgency
-        isDeleted = false
+        isDeleted = record.deletedAt != nil
         isTimed = record.timing.moment != nil
         trace = PushOptions.trace(of: record.pushOptions)
     }
@@ -140,7 +140,10 @@ extension PageReader {
             return [ExplainStep(at: refusal.refusedAt, reason)]
         }
         guard let entry = try entry(of: told, user, app) else {
-            return [ExplainStep(try isOnItsWay(told, user, app) ? .onItsWay : .notRecipient)]
+            guard try isOnItsWay(told, user, app) else { return [ExplainStep(.notRecipient)] }
+            // An announcement that was taken back does not come any more.
+            let isOver = told.kind == .announcement && told.isDeleted
+            return [ExplainStep(isOver ? .deleted : .onItsWay)]
         }
         if told.kind == .message, UserID(told.sender) == user { return [ExplainStep(.ownMessage)] }
         if told.isDeleted { return [ExplainStep(.deleted)] }

@@ -167,6 +167,10 @@ extension ReadHints {
     func fanOutTurn() {
         ask(MetaRecord.self, [.text(Work.announcementTurn)])
         ask(AnnouncementBatchRecord.self, Scan(limit: Self.jobs))
+        ask(MetaRecord.self, [.text(Work.takingBackTurn)])
+        ask(
+            AnnouncementAudienceRecord.self,
+            Scan(index: "announcement_audience_by_turn", limit: Self.jobs))
         let last = record(MetaRecord.self, [.text(Work.fanOutTurn)])
         let name = String(decoding: last?.bytes ?? [], as: UTF8.self)
         let first = records(FanOutRecord.self, Scan(limit: Self.jobs))

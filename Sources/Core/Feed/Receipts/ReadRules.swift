@@ -96,12 +96,14 @@ extension Work {
         }
     }
 
-    /// MSG-52: on all own devices, once. One that never came to this user is passed over.
+    /// MSG-52: on all own devices, once. One that never came to this user, and one that was taken
+    /// back, is passed over.
     private func readAnnouncement(
         _ id: MessageID, _ feed: inout OpenFeed
     ) throws(RuleFailure) {
         let (app, user) = (feed.user.app, feed.user.user)
         guard let announcement = try record(AnnouncementRecord.self, [.app(app), .identifier(id)]),
+            announcement.deletedAt == nil,
             let entry = try stored(try transaction.announcementEntry(app, user, id)),
             entry.version == 1
         else { return }

@@ -14,6 +14,9 @@ public struct AnnouncementRecord: Record, Equatable {
     public var recipients: UInt64
     /// `PushOptions`, encoded; empty: as usual.
     public var pushOptions: [UInt8] = []
+    /// When it was taken back: parts and push text are empty since, and of the options what
+    /// `tracesOfAlert` says is left.
+    public var deletedAt: Timestamp?
 }
 
 extension AnnouncementRecord {
@@ -28,6 +31,50 @@ extension AnnouncementRecord {
         pushBody = c.value("push_body", row?.pushBody)
         recipients = c.value("recipients", row?.recipients)
         pushOptions = c.value("push_options", row?.pushOptions)
+        deletedAt = c.value("deleted_at", row?.deletedAt, since: 12)
+    }
+}
+
+/// Whom an announcement was for, a part of their names, so that it can be taken back from them: no
+/// index leads from an announcement to the feeds that hold it. When it is taken back the same rows
+/// are the queue of those who have yet to be told.
+///
+/// A queue of its own: an earlier version of the server, which may run beside this one for a while,
+/// would take rows of the other queue for users who have yet to get the announcement.
+public struct AnnouncementAudienceRecord: Record, Equatable {
+    public var app: AppID
+    public var announcement: MessageID
+    /// From 1 on, in the order of the names.
+    public var part: UInt64
+    /// As in `AnnouncementBatchRecord`; of one that was taken back those who have yet to be told.
+    public var users: String
+    /// When it is forgotten; `nil`: it waits in the queue.
+    public var expiresAt: Timestamp?
+    /// When the announcement was taken back, which is the order in which an app's rows are served;
+    /// `nil`: it was not.
+    public var takenBackAt: Timestamp?
+}
+
+extension AnnouncementAudienceRecord {
+    public static let table = Table(
+        "announcement_audience", of: Self.self,
+        indexes: [
+            TableIndex(
+                "announcement_audience_by_expiry", on: "expires_at", present: "expires_at"),
+            TableIndex(
+                "announcement_audience_by_turn", on: "app", "taken_back_at",
+                present: "taken_back_at"),
+        ],
+        retention: .until(column: "expires_at", index: "announcement_audience_by_expiry"),
+        seldomRead: true, since: 12)
+
+    public init(columns c: inout some ColumnVisitor, of row: Self?) {
+        app = c.key("app", row?.app)
+        announcement = c.key("announcement", row?.announcement)
+        part = c.key("part", row?.part)
+        users = c.value("users", row?.users)
+        expiresAt = c.value("expires_at", row?.expiresAt)
+        takenBackAt = c.value("taken_back_at", row?.takenBackAt)
     }
 }
 

@@ -29,7 +29,8 @@ public enum EntryKind: UInt64, StoredNumber, CaseIterable {
     case message = 2
     case receipt = 3
     case readMark = 4
-    /// A deleted message (`object`: its id) or conversation (`object`: empty).
+    /// A deleted message (`object`: its id) or conversation (`object`: empty), or, of no
+    /// conversation, an announcement that was taken back (`object`: its id).
     case tombstone = 5
     case metadata = 6
     case announcement = 7

@@ -36,4 +36,16 @@ extension AnnouncementRecord {
 
     var urgency: Urgency { PushOptions.urgency(of: pushOptions) }
     var timing: AlertTiming { PushOptions.timing(of: pushOptions) }
+
+    /// What is left of the options when it is taken back: whether a phone may be showing it. One
+    /// that never alerted is passive then.
+    var tracesOfAlert: PushOptions {
+        var traces = PushOptions()
+        traces.urgency = hasPushText ? urgency : .passive
+        return traces
+    }
+
+    /// Whether a phone may be showing it until it is read there. Of one that was taken back the
+    /// traces tell it.
+    var mayBeShown: Bool { urgency != .passive && (deletedAt != nil || hasPushText) }
 }

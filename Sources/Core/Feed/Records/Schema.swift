@@ -18,6 +18,7 @@ public enum Schema {
         MutationRecord.self, IdempotencyRecord.self, FanOutRecord.self,
         MetadataRecord.self, DistinctRecord.self, AliasRecord.self, SettingsRecord.self,
         BlockRecord.self, AnnouncementRecord.self, AnnouncementBatchRecord.self,
+        AnnouncementAudienceRecord.self,
         UserDeletionRecord.self, RefusalRecord.self, NameErasureRecord.self,
         WakeRecord.self, AlertRecord.self, WakeHistoryRecord.self,
         WebhookRecord.self, OutboxRecord.self, WebhookEventRecord.self,
@@ -50,7 +51,10 @@ public enum Schema {
         ),
         // The id, which messages and announcements of all conversations share.
         (MessageRecord.self, []),
-        (AnnouncementRecord.self, [AnnouncementBatchRecord.self]),
+        (
+            AnnouncementRecord.self,
+            [AnnouncementBatchRecord.self, AnnouncementAudienceRecord.self]
+        ),
         (
             UserRecord.self,
             [

@@ -14,8 +14,9 @@ public enum Change: Equatable, Sendable {
     /// For everyone; `nil`: a client that named none.
     case deleteConversation(ConversationID?)
     case changeMetadata(ChangeMetadata)
-    /// No client's mutation is one of this and the next.
+    /// No client's mutation is one of this and the two behind it.
     case announce(Announcement)
+    case takeBackAnnouncement(MessageID)
     /// Decides it; `continueDeletions` carries it out.
     case deleteUser(UserID)
 }
@@ -71,6 +72,12 @@ extension StoreRequest {
     public static func announce(
         app: AppID, _ request: Announcement, idempotency: Idempotency?
     ) -> Self { .change(app: app, .announce(request), idempotency: idempotency) }
+
+    public static func takeBackAnnouncement(
+        app: AppID, _ announcement: MessageID, idempotency: Idempotency?
+    ) -> Self {
+        .change(app: app, .takeBackAnnouncement(announcement), idempotency: idempotency)
+    }
 
     public static func deleteUser(
         app: AppID, _ user: UserID, idempotency: Idempotency?

@@ -49,7 +49,7 @@ extension Change {
         case .editMessage(let edit): edit.message.map { .message(app, $0) }
         case .deleteMessage(let message): message.map { .message(app, $0) }
         case .deleteUser(let user): .user(app, user)
-        case .announce: nil
+        case .announce, .takeBackAnnouncement: nil
         }
     }
 }

@@ -45,6 +45,9 @@ public struct RuleLimits: Equatable, Sendable {
     public var announcementRecipients = 1000
     /// Batches of users of one app that may wait for announcements.
     public var announcementQueue: UInt64 = 1024
+    /// How long it is kept whom an announcement was for, so that it can be taken back: as long as a
+    /// deleted user's name stays elsewhere.
+    public var audienceLifetime: Milliseconds = 90 * 86_400_000
     /// Read receipts in one write: each counts a conversation anew and tells every device of the
     /// user. A session hands over those of a SYNC or ACK in parts.
     public var readsPerRequest = 16

@@ -80,7 +80,7 @@ extension Work {
         let own = Schema.tables.filter { $0.columns.first?.name == "app" }
         let held = [
             IssuerKeyRecord.table, APIKeyRecord.table, PushCredentialRecord.table,
-            FanOutRecord.table, AnnouncementBatchRecord.table,
+            FanOutRecord.table, AnnouncementBatchRecord.table, AnnouncementAudienceRecord.table,
         ]
         return held + own.reversed().filter { !held.contains($0) }
     }()

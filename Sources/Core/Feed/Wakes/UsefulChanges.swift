@@ -37,6 +37,8 @@ extension StoreSnapshot {
         case .message: try isPassive(entry, now: now) ? entry.visibleChange : nil
         case .announcement: try isPassiveAnnouncement(entry) ? entry.visibleChange : nil
         case .readMark: try readElsewhere(entry, on: device, stored)
+        case .tombstone where entry.conversation == .none:
+            try isTakenBack(entry, stored) ? entry.visibleChange : nil
         case .tombstone: try isGone(entry, stored, now: now) ? entry.visibleChange : nil
         case .conversation, .participant, .receipt, .metadata, .conversationSettings, .block: nil
         }
@@ -58,7 +60,18 @@ extension StoreSnapshot {
             let announcement = try record(
                 AnnouncementRecord.self, [.app(entry.app), .identifier(id)])
         else { return false }
-        return announcement.urgency == .passive
+        return announcement.urgency == .passive && announcement.deletedAt == nil
+    }
+
+    /// An announcement that the device has and may be showing, for the user had not read it.
+    private func isTakenBack(
+        _ entry: EntryRecord, _ stored: PositionSet
+    ) throws(StoreError) -> Bool {
+        guard stored.contains(entry.firstSeq), entry.version == 2,
+            let id = MessageID(entry.object)
+        else { return false }
+        return try record(AnnouncementRecord.self, [.app(entry.app), .identifier(id)])?
+            .mayBeShown ?? false
     }
 
     /// A message of somebody else that was read then and that the device may be showing: one of

@@ -161,13 +161,15 @@ struct WakeRules {
         return effects
     }
 
-    /// An entry of a message was superseded by a newer state. A device that has the message is
-    /// owed nothing by it; for one that lacks it, the visible entry stands higher now.
+    /// An entry of a message was superseded by a newer state, or one of an announcement by its
+    /// tombstone. A device that has the message is owed nothing by it; for one that lacks it, the
+    /// visible entry stands higher now.
     func entryReplaced(
         _ older: EntryRecord, by entry: EntryRecord
     ) throws(StoreError) -> WakeEffects {
-        guard let message = MessageID(older.object), older.kind == .message else {
-            return WakeEffects()
+        guard let message = MessageID(older.object) else { return WakeEffects() }
+        if older.kind == .announcement {
+            return try announcementGone(older, message, by: entry)
         }
         // The message may have come without a push and been given one by an edit: unread since,
         // though no entry of it was ever visible.
@@ -330,13 +332,34 @@ struct WakeRules {
     func announcementRead(
         _ app: AppID, _ user: UserID, _ announcement: MessageID, from place: UInt64, head: UInt64
     ) throws(StoreError) -> WakeEffects {
-        var effects = try onDevices(of: app, user) { step throws(StoreError) in
-            try step.cancelAlert(of: announcement)
-            return step.hadRow
-        }
+        var effects = try cancelAlerts(of: announcement, app, user)
         let change = VisibleChange(seq: head, conversation: .none, message: announcement)
         effects += try usefulCame(app, user, change, shownFrom: place)
         return effects
+    }
+
+    /// An announcement was taken back: devices alert of it no more, and those that may be showing
+    /// it would like to know. What was read is shown by none.
+    private func announcementGone(
+        _ older: EntryRecord, _ announcement: MessageID, by entry: EntryRecord
+    ) throws(StoreError) -> WakeEffects {
+        var effects = try cancelAlerts(of: announcement, entry.app, entry.user)
+        let key: [ColumnValue] = [.app(entry.app), .identifier(announcement)]
+        guard older.version == 1,
+            try transaction.record(AnnouncementRecord.self, key)?.mayBeShown ?? false
+        else { return effects }
+        effects += try usefulCame(
+            entry.app, entry.user, entry.visibleChange, shownFrom: older.firstSeq)
+        return effects
+    }
+
+    private func cancelAlerts(
+        of announcement: MessageID, _ app: AppID, _ user: UserID
+    ) throws(StoreError) -> WakeEffects {
+        try onDevices(of: app, user) { step throws(StoreError) in
+            try step.cancelAlert(of: announcement)
+            return step.hadRow
+        }
     }
 
     /// HELLO presented a token: it lives on this device now, and on no other of the app and

@@ -382,11 +382,11 @@ extension WakeStep {
     func content(of alert: AlertRecord) throws(StoreError) -> AlertContent? {
         let key: [ColumnValue] = [.app(alert.app), .identifier(alert.message)]
         if alert.conversation == .none {
-            return try transaction.record(AnnouncementRecord.self, key).map {
-                made throws(StoreError) in
-                try AlertContent(
-                    made.pushTitle, made.pushBody, made.pushOptions, publishedAt: made.sentAt)
-            }
+            guard let made = try transaction.record(AnnouncementRecord.self, key),
+                made.deletedAt == nil
+            else { return nil }
+            return try AlertContent(
+                made.pushTitle, made.pushBody, made.pushOptions, publishedAt: made.sentAt)
         }
         guard let message = try transaction.record(MessageRecord.self, key),
             message.alerts(device.user)

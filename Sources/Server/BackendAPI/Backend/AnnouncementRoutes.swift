@@ -7,7 +7,8 @@ import Wire
 /// What a backend tells listed users.
 enum AnnouncementRoutes {
     static let all: [Route] = [
-        Route("POST", "/v1/announcements", .keyed(announce))
+        Route("POST", "/v1/announcements", .keyed(announce)),
+        Route("DELETE", "/v1/announcements/{announcement}", .keyed(takeBack)),
     ]
 
     static func announce(_ call: Call, _ app: AppID) throws(Problem) -> Step {
@@ -26,6 +27,19 @@ enum AnnouncementRoutes {
             answer throws(Problem) in
             guard case .announced(let record) = answer else { throw .unexpected(answer) }
             return .answer(.json(201, AnnouncementBody(record)))
+        }
+    }
+}
+
+extension AnnouncementRoutes {
+    /// From everybody who has it.
+    fileprivate static func takeBack(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let id = try call.identifier("announcement", as: MessageID.self)
+        let idempotency = try call.idempotency()
+        return .commit(.takeBackAnnouncement(app: app, id, idempotency: idempotency)) {
+            answer throws(Problem) in
+            guard case .done = answer else { throw .unexpected(answer) }
+            return .answer(HTTPResponse(status: 204))
         }
     }
 }

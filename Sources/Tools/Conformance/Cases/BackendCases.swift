@@ -159,6 +159,11 @@ extension Conformance {
             try require(found(ben.replica) == nil, "it came to a user who was not listed")
         },
         .must(
+            "messaging.announcement-taken-back",
+            "an announcement that its backend takes back goes from the feeds of all who have it",
+            ["MSG-57: MUST take its place in the feed", "MSG-57: it MUST NOT come any more"]
+        ) { t in try takeBack(t) },
+        .must(
             "messaging.user-deleted", "a deleted user is gone; the name is a new user's",
             ["MSG-53"], seconds: 60
         ) { t in
@@ -188,6 +193,50 @@ extension Conformance {
         },
     ]
 
+    private static func takeBack(_ t: Trial) throws {
+        let backend = try t.backend()
+        let anna = try t.device(of: t.user("anna"))
+        let ben = try t.device(of: t.user("ben"))
+        let users = [anna.user, ben.user]
+        let id: MessageID = t.newID()
+        try backend.call(
+            "POST", "/v1/announcements",
+            "{\"id\":\"\(id)\",\"users\":["
+                + users.map { TokenDraft.quoted($0) }.joined(separator: ",") + "],\"parts\":"
+                + "[{\"mime_type\":\"text/plain\",\"text\":\"mistake\"}],"
+                + "\"push\":{\"title\":\"conform\",\"body\":\"mistake\"}}")
+        func entries(_ replica: Replica) -> [Entry] {
+            replica.log.filter { $0.object == id.bytes }
+        }
+        for device in [anna, ben] {
+            try device.pump(until: "the announcement") { !entries($0).isEmpty }
+            try device.syncToHead()
+        }
+        // One of the two has read it.
+        try anna.peer.send(
+            .ack(Ack(applied: anna.applied, reads: [ReadReceipt(announcement: id)])))
+        try anna.pump(until: "that it was read") { entries($0).count == 2 }
+        try backend.call("DELETE", "/v1/announcements/\(id)")
+        for device in [anna, ben] {
+            let before = entries(device.replica).last?.version ?? 0
+            try device.pump(until: "the tombstone") { entries($0).last?.body?.isTombstone == true }
+            guard let last = entries(device.replica).last, case .tombstone(let state) = last.body
+            else { return }
+            try require(last.conversation == nil, "it belongs to a conversation")
+            try require(last.version > before, "version \(last.version), after \(before)")
+            try require(state.forEveryone && !state.conversation, "it is not for everyone")
+            try require(state.deletedMs > 0, "it does not say when")
+        }
+        // What is read of it now is passed over, and a device that comes anew is shown nothing.
+        try ben.peer.send(.ack(Ack(applied: ben.applied, reads: [ReadReceipt(announcement: id)])))
+        try ben.peer.expectAlive()
+        let late = try t.device(of: ben.user)
+        try late.syncToHead()
+        try require(
+            entries(late.replica).allSatisfy { $0.body?.isTombstone == true },
+            "a device that came later was shown it")
+    }
+
     /// Logs in as a user who was deleted; refused with 1001 until that is carried out.
     private static func reborn(_ user: String, _ t: Trial) throws -> Device {
         while true {
@@ -204,4 +253,8 @@ extension Conformance {
             _ = try peer.next(within: .milliseconds(200))
         }
     }
+}
+
+extension Entry.Body {
+    fileprivate var isTombstone: Bool { if case .tombstone = self { true } else { false } }
 }

@@ -29,7 +29,8 @@ struct FeedObject: Hashable {
             user = state.user
         case .readMark: kind = .readMark
         case .tombstone(let state):
-            kind = state.conversation ? .conversation : .message
+            let kindOfOne: Kind = entry.conversation == nil ? .announcement : .message
+            kind = state.conversation ? .conversation : kindOfOne
             object = state.conversation ? [] : entry.object
         case .metadata: kind = .metadata
         case .announcement:
