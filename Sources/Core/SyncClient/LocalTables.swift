@@ -29,21 +29,27 @@ extension LocalStateRecord {
     }
 }
 
-/// The kinds of objects, as rows number them; never renumbered.
-enum LocalKind: UInt64, StoredNumber, CaseIterable {
-    case conversation = 0
-    case participant = 1
+/// The kinds of objects, as rows number them; never renumbered. A row of another kind, of a newer
+/// version of the app, can be read.
+struct LocalKind: StoredNumber, Equatable {
+    let rawValue: UInt64
+
+    static let conversation = LocalKind(rawValue: 0)
+    static let participant = LocalKind(rawValue: 1)
     /// Or what is left of one that was deleted.
-    case message = 2
-    case receipt = 3
-    case readMark = 4
-    case metadata = 5
-    case announcement = 6
-    case settings = 7
-    case block = 8
+    static let message = LocalKind(rawValue: 2)
+    static let receipt = LocalKind(rawValue: 3)
+    static let readMark = LocalKind(rawValue: 4)
+    static let metadata = LocalKind(rawValue: 5)
+    /// Or what is left of one that was taken back.
+    static let announcement = LocalKind(rawValue: 6)
+    static let settings = LocalKind(rawValue: 7)
+    static let block = LocalKind(rawValue: 8)
     /// No object: up to which position the user deleted the conversation's messages (MSG-36). The
     /// tombstone that said so makes room for the conversation when that returns.
-    case cleared = 9
+    static let cleared = LocalKind(rawValue: 9)
+
+    static let all = (0...9).map { LocalKind(rawValue: $0) }
 }
 
 /// The newest known state of one object (SYN-3).

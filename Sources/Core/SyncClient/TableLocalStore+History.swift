@@ -169,7 +169,7 @@ extension TableLocalStore {
                 of: ConversationID(row.conversation), from: 0, through: .max >> 1, round,
                 transaction)
             for one in [row] + messages { try lost.take(one, above: floor, transaction) }
-            for kind in LocalKind.allCases where kind != .announcement && kind != .block {
+            for kind in LocalKind.all where kind != .announcement && kind != .block {
                 try deleteStale(kind, row.conversation, round, transaction)
             }
             try transaction.delete(LocalWindowRecord.self, [.blob(row.conversation)])

@@ -468,7 +468,7 @@ extension TableLocalStore {
             of: conversation, through: tombstone.forEveryone ? .max : tombstone.position,
             keepsRefused: tombstone.forEveryone || !isNewer, transaction)
         guard tombstone.forEveryone else { return }
-        for kind in LocalKind.allCases where kind != .conversation && kind != .message {
+        for kind in LocalKind.all where kind != .conversation && kind != .message {
             try clear(
                 LocalEntryRecord.table, Scan(kind, of: conversation, limit: step), transaction)
         }
