@@ -38,6 +38,8 @@ extension Rouse {
             loggingOut = $0
             // Not after the back-off.
             refresh()
+            // An app that is too old for the server connects no more.
+            if replica?.session.isStopped == true { logOutEnded(false) }
         }
         timer.cancel()
         try await eraseUser(telling: nil)

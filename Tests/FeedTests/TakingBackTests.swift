@@ -195,10 +195,11 @@ struct TakingBackTests {
     // MARK: resets
 
     @Test func aSnapshotHoldsItNoMore() throws {
-        func objects() throws -> [[UInt8]] {
+        func objects(isComplete: Bool = true) throws -> [[UInt8]] {
             let reading = try world.history(
                 .snapshot(World.app, UserID("anna"), SnapshotFrame(), bytes: 1 << 20))
             guard case .snapshotPage(let page) = reading else { throw Unexpected(answer: .done) }
+            #expect(page.announcementsComplete == isComplete)
             return page.entries.map(\.object)
         }
         let other: MessageID = world.fresh()
@@ -209,6 +210,23 @@ struct TakingBackTests {
         #expect(try objects() == [other.bytes])
         try world.finishFanOut()
         #expect(try objects() == [other.bytes])
+    }
+
+    /// A page's worth of mistakes, taken back a moment ago, hides none of what stays.
+    @Test func aSnapshotLooksBehindWhatWasTakenBack() throws {
+        let kept = MessageID(high: 1, low: 1)
+        try world.ask(Self.announcement(kept, ["anna"]))
+        for number in 0..<UInt64(world.limits.snapshotAnnouncements) {
+            let mistake = MessageID(high: 2, low: number)
+            try world.ask(Self.announcement(mistake, ["anna"]))
+            let taking = StoreRequest.takeBackAnnouncement(
+                app: World.app, mistake, idempotency: nil)
+            #expect(try world.ask(taking) == .done)
+        }
+        let reading = try world.history(
+            .snapshot(World.app, UserID("anna"), SnapshotFrame(), bytes: 1 << 20))
+        guard case .snapshotPage(let page) = reading else { throw Unexpected(answer: .done) }
+        #expect(page.entries.map(\.object) == [kept.bytes] && page.announcementsComplete)
     }
 
     /// As every tombstone: for a month, and longer for a device that lacks it (SYN-30).

@@ -104,13 +104,17 @@ import Wire
         #expect(try erased(stage))
     }
 
-    @Test("the logout of a user whom the server does not let in waits for nothing")
-    func loggedOutSuspended() async throws {
+    @Test(
+        "the logout of a user whom the server does not let in waits for nothing",
+        arguments: [Code.suspended, .upgradeRequired])
+    func loggedOutSuspended(_ code: Code) async throws {
         let stage = try Stage()
         try await left(stage)
-        stage.server.feed.withLock { $0.closing = .suspended }
+        stage.server.feed.withLock { $0.closing = code }
         let rouse = stage.process(over: FaultyStore(stage.disk))
+        let states = await rouse.connectionStates()
         await rouse.scene(.active)
+        for await state in states where state == .refused(Refusal(code: code.rawValue)) { break }
         // The time does not come.
         #expect(try await rouse.logOut(within: 7_000) == false)
         #expect(stage.phone.screen.isEmpty)

@@ -330,10 +330,13 @@ import Wire
     @Test("announcements that were taken back, or of a former history, go", arguments: engines)
     func announcements(_ engine: EngineFactory) throws {
         try withLocal(engine) { (local: TableLocalStore) throws in
-            func keeps(_ given: [UInt64], since: UInt64?) throws -> [UInt64] {
+            func keeps(
+                _ given: [UInt64], since: UInt64?, isComplete: Bool = false
+            ) throws -> [UInt64] {
                 try feed([1, 2, 3].map { announcement($0) }, local)
                 var change = snapshot([state()], from: 1, since: since)
                 change.page.entries = given.map { announcement($0) }
+                change.page.announcementsComplete = isComplete
                 _ = try local.applySnapshot(change, at: time)
                 // What is still there is no news.
                 return try [1, 2, 3].filter {
@@ -344,6 +347,21 @@ import Wire
             #expect(try keeps([], since: nil) == [])
             #expect(try keeps([2], since: 1_000) == [1, 2])
             #expect(try keeps([], since: 1_000) == [])
+            #expect(try keeps([2], since: nil, isComplete: true) == [2])
+            // What went stands on the phone no more, and in no list.
+            try feed([1, 2, 3].map { announcement($0) }, local)
+            var change = snapshot([state()], from: 1)
+            change.page.entries = [announcement(2)]
+            change.page.announcementsComplete = true
+            _ = try local.applySnapshot(change, at: time)
+            #expect(try local.announcements().map(\.id) == [MessageID(announcement(2).object)])
+            let known = [1, 2].compactMap { MessageID(announcement($0).object) }.map {
+                (object: $0, conversation: ConversationID?.none)
+            }
+            #expect(try local.standings(of: known, at: time) == [.over, .shows])
+            // And nothing at all of it is left after the next.
+            _ = try local.applySnapshot(change, at: time)
+            #expect(try local.standings(of: known, at: time) == [.unknown, .shows])
         }
     }
 

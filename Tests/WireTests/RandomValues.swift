@@ -226,7 +226,7 @@ struct RandomValues {
                             completeFrom: $0.u64(), unread: $0.u32(),
                             participantsComplete: $0.flag())
                     }, entries: list { $0.entry() }, start: cursor(), continuation: bytes(),
-                    unread: flag() ? u32() : nil)),
+                    unread: flag() ? u32() : nil, announcementsComplete: flag())),
         ]
         return bodies[Int.random(in: 0..<bodies.count, using: &generator)]
     }

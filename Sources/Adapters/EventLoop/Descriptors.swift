@@ -14,11 +14,16 @@ public struct DescriptorShares: Equatable, Sendable {
     /// The rest: connections of devices.
     public let devices: Int
 
-    /// - Parameter webhooks: deliveries under way at most.
-    public init(of descriptors: Int, webhooks: Int) {
+    /// What one loop takes: what it waits with and is woken by, and its two listeners.
+    private static let perLoop = 7
+
+    /// - Parameters:
+    ///   - webhooks: deliveries under way at most.
+    ///   - loops: for device connections.
+    public init(of descriptors: Int, webhooks: Int, loops: Int) {
         backends = min(512, descriptors / 8)
         console = min(128, descriptors / 32)
-        own = min(224, descriptors / 5) + webhooks
+        own = min(224, descriptors / 5) + webhooks + Self.perLoop * loops
         devices = max(1, descriptors - backends - console - own)
     }
 }

@@ -32,7 +32,7 @@ public struct ClientSession: Sendable {
     var random: SplitMix64
     var phase = Phase.idle
     /// Too old for the server.
-    var isStopped = false
+    public internal(set) var isStopped = false
     /// Logged out by the user: stays so until `start`.
     var isLoggedOut = false
     /// A logout of this process or one before left without an answer: it may be done (MSG-7).
@@ -108,7 +108,7 @@ public struct ClientSession: Sendable {
     var maySignal = false
     /// What was signalled last, and until when it need not be said again.
     var lastSignal: LiveSignal?
-    /// What the user looks at, how long one signal of it holds, and when the next is due.
+    /// What the user looks at, and when the next signal of it is due.
     var presence: (conversation: ConversationID, at: Instant)?
     /// Signals of others that hold: at most `limits.liveSignals`.
     var liveSignals: [LiveSignal] = []

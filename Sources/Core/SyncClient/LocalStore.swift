@@ -100,8 +100,8 @@ public protocol LocalStore: AnyObject {
     /// 1. `isFirst`: every row of the feed is marked stale, the cursor is forgotten, and
     ///    `historyThrough` becomes that of `start`.
     /// 2. The page's entries are stored as in `applyHistory`.
-    /// 3. `isFirst`: stale announcements are deleted whose ids are not below
-    ///    the lowest of the page, or all if it holds none (HIS-19).
+    /// 3. `isFirst`: stale announcements go, all with `announcementsComplete` or if the page holds
+    ///    none, else those whose ids are not below the lowest of the page (HIS-19).
     ///    Of each conversation of the page are deleted, if they are stale: its state, metadata,
     ///    settings and read mark; with `participantsComplete` participants and receipts; messages
     ///    from `completeFrom` on.

@@ -182,13 +182,14 @@ extension TableLocalStore {
             LocalStateRecord(name: Fact.cursor, number: start.seq, bytes: start.epoch.bytes))
     }
 
-    /// Announcements that were taken back, or are of another history: the page names those with the
-    /// highest ids, one at least if there are any (HIS-17, HIS-19).
+    /// Announcements that were taken back, or are of another history: the page names all, or those
+    /// with the highest ids, one at least if there are any (HIS-17, HIS-19). Until the next
+    /// snapshot something is left of each, by which its notification is known to be over.
     private static func dropAnnouncements(
         unlessOn page: SnapshotPage, _ round: UInt64, _ transaction: any StoreTransaction
     ) throws(StoreError) {
         var lowest: [UInt8] = []
-        for entry in page.entries {
+        for entry in page.entries where !page.announcementsComplete {
             guard case .announcement = entry.body else { continue }
             if lowest.isEmpty || entry.object.lexicographicallyPrecedes(lowest) {
                 lowest = entry.object
@@ -196,7 +197,16 @@ extension TableLocalStore {
         }
         for row in try transaction.records(LocalEntryRecord.self, Scan(.announcement, of: []))
         where row.round != round && !row.object.lexicographicallyPrecedes(lowest) {
-            try transaction.delete(LocalEntryRecord.self, row.key)
+            let known: Entry = try decoded(row.entry)
+            // Older than whatever the server may still say of it.
+            let gone = Entry(
+                object: row.object, version: 0, body: .tombstone(TombstoneState(forEveryone: true)))
+            guard case .announcement = known.body, let left = LocalEntryRecord(gone, round: round)
+            else {
+                try transaction.delete(LocalEntryRecord.self, row.key)
+                continue
+            }
+            try transaction.put(left)
         }
     }
 

@@ -85,8 +85,9 @@ extension TableLocalStore {
             _ round: UInt64, _ snapshot: any StoreSnapshot
         ) throws(StoreError) {
             guard let since, position > 0 else { return }
-            try TableLocalStore.look(at: conversation.bytes, through: position - 1, snapshot) {
-                row throws(StoreError) in
+            try TableLocalStore.look(
+                at: conversation.bytes, through: position - 1, first: 256, snapshot
+            ) { row throws(StoreError) in
                 guard row.round != round else { return true }
                 let entry: Entry = try TableLocalStore.decoded(row.entry)
                 // Those below are older.

@@ -197,18 +197,19 @@ extension TableLocalStore {
 
     /// Goes through the messages and tombstones of a conversation, from the highest position down,
     /// while `goesOn` says so; whether that took no more than `max` rows.
+    ///
+    /// - Parameter first: rows that are read at once at first: most want the newest message only.
     @discardableResult
     static func look(
         at conversation: [UInt8], above floor: UInt64? = nil, through top: UInt64 = .max,
-        atMost max: Int = .max, _ snapshot: any StoreSnapshot,
+        atMost max: Int = .max, first: Int = 4, _ snapshot: any StoreSnapshot,
         _ goesOn: (LocalEntryRecord) throws(StoreError) -> Bool
     ) throws(StoreError) -> Bool {
         let lowest = floor?.addingClamped(1) ?? 0
         var through = min(top, .max >> 1)
         var looked = 0
         while looked < max {
-            // Most are asked for their newest message only.
-            let limit = looked == 0 ? 4 : 256
+            let limit = looked == 0 ? first : 256
             var scan = Scan(messagesOf: conversation, limit: limit)
             scan.after = floor.map { [.unsigned(min($0, .max >> 1))] }
             scan.through = [.unsigned(through)]

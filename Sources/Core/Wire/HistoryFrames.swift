@@ -125,17 +125,20 @@ public struct SnapshotPage: WireMessage {
     /// On the last page: unread messages of all conversations not muted, as the icon shows them
     /// (HIS-37).
     public var unread: UInt32?
+    /// On the first page: every announcement that the user has is here (HIS-17).
+    public var announcementsComplete: Bool
 
     /// A body with these fields; those left out keep their proto3 default.
     public init(
         conversations: [SnapshotConversation] = [], entries: [Entry] = [], start: Cursor? = nil,
-        continuation: [UInt8] = [], unread: UInt32? = nil
+        continuation: [UInt8] = [], unread: UInt32? = nil, announcementsComplete: Bool = false
     ) {
         self.conversations = conversations
         self.entries = entries
         self.start = start
         self.continuation = continuation
         self.unread = unread
+        self.announcementsComplete = announcementsComplete
     }
 
     public static var empty: SnapshotPage { SnapshotPage() }
@@ -146,6 +149,7 @@ public struct SnapshotPage: WireMessage {
         try visitor.cursor(3, "start", &start)
         try visitor.bytes(4, "continuation", &continuation)
         try visitor.uint32(5, "unread", optional: &unread)
+        try visitor.bool(6, "announcements_complete", &announcementsComplete)
     }
 }
 

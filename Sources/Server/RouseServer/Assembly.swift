@@ -1,6 +1,6 @@
 import BackendAPI
 import Crypto
-import EventLoop
+public import EventLoop
 import Feed
 import FoundationEssentials
 import Glibc
@@ -140,6 +140,12 @@ extension Server {
         return rates
     }
 
+    /// Whether a server can serve what a supervisor passes: a mistake of the supervisor's settings,
+    /// which no other start mends.
+    public static func check(_ supervisor: Supervisor) throws(ConfigurationError) {
+        _ = try inherited(supervisor)
+    }
+
     /// The sockets that a supervisor passes: those called devices and api, or the only one for
     /// devices, whatever its name.
     ///
@@ -201,7 +207,15 @@ extension Server {
     static let descriptorsLeast = 320
 
     static func shares(_ configuration: Configuration, _ descriptors: Int) -> DescriptorShares {
-        DescriptorShares(of: descriptors, webhooks: configuration.webhookDeliveries)
+        DescriptorShares(
+            of: descriptors, webhooks: configuration.webhookDeliveries,
+            loops: loops(configuration))
+    }
+
+    /// Of device connections.
+    static func loops(_ configuration: Configuration) -> Int {
+        configuration.loops > 0
+            ? configuration.loops : max(1, ProcessInfo.processInfo.activeProcessorCount - 1)
     }
 
     /// A server that has room for fewer devices, though nobody asked for that, says so.

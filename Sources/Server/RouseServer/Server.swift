@@ -142,8 +142,7 @@ public final class Server: Sendable {
         Self.register(metrics, clockOf: store.health)
         var settings = SyncServiceConfiguration(
             host: configuration.listenHost, port: configuration.listenPort,
-            loops: configuration.loops > 0
-                ? configuration.loops : max(1, ProcessInfo.processInfo.activeProcessorCount - 1),
+            loops: Self.loops(configuration),
             session: SessionConfiguration(
                 limits: Self.sessionLimits(configuration), boot: boot,
                 node: Self.nodeName(configuration),

@@ -91,6 +91,7 @@ extension Rouse {
         Signals.ignoreFailedWrites()
         let log = Log(level: configuration.logLevel)
         let supervisor = Supervisor(environment: ProcessInfo.processInfo.environment)
+        try Server.check(supervisor)
         let server = try Server.start(configuration, log: log, supervisor: supervisor)
         let loop = try Loop()
         let ended = Mailbox<Void>(loop: loop, limit: 2) { _ in loop.stop() }

@@ -69,12 +69,15 @@ extension Work {
     static let announcementTurn = "announcement_turn"
     static let takingBackTurn = "taking_back_turn"
 
-    /// The part of a turn that is announcements': the rest is for what happens in conversations.
-    private var isHalfSpent: Bool { transaction.hasSpent(1, of: 2) }
+    /// What is taken back has a quarter of a turn, and what is told what is left of half of it: the
+    /// rest is for what happens in conversations.
+    private func isSpent<Row: AnnouncementQueueRow>(for type: Row.Type) -> Bool {
+        transaction.hasSpent(1, of: type == AnnouncementAudienceRecord.self ? 4 : 2)
+    }
 
-    /// Serves batches, each in a step of its own, until `budget` users are served or half of the
-    /// turn is spent: apps take turns. Of what was taken back and of what is told neither waits for
-    /// all of the other. Every call serves one user of each at least, if there is one.
+    /// Serves batches, each in a step of its own, until `budget` users are served or their share of
+    /// the turn is spent: apps take turns. Of what was taken back and of what is told neither waits
+    /// for all of the other. Every call serves one user of each at least, if there is one.
     ///
     /// - Returns: how many steps it took.
     func continueAnnouncements(_ budget: inout Int) throws(RuleFailure) -> Int {
@@ -96,7 +99,7 @@ extension Work {
     ) throws(RuleFailure) -> Int {
         var steps = 0
         var held: Set<SortKey> = []
-        while budget > 0, steps == 0 || !isHalfSpent, held.count < Self.heldMax,
+        while budget > 0, steps == 0 || !isSpent(for: type), held.count < Self.heldMax,
             let batch = try next(type, besides: held)
         {
             guard let work = try advance(batch) else {
@@ -154,7 +157,7 @@ extension Work {
     }
 
     /// - Returns: how many users were served, at least 1.
-    private func serve(_ next: some AnnouncementQueueRow) throws(RuleFailure) -> Int {
+    private func serve<Row: AnnouncementQueueRow>(_ next: Row) throws(RuleFailure) -> Int {
         guard let (announcement, batch) = try taken(next, try announcement(of: next)) else {
             return 1
         }
@@ -162,16 +165,18 @@ extension Work {
         var rest = users[...]
         while let user = rest.popFirst() {
             try batch.serve(announcement, to: user, self)
-            if isHalfSpent { break }
+            if isSpent(for: Row.self) { break }
         }
         try keep(rest, of: batch)
         return max(1, users.count - rest.count)
     }
 
     /// Users whom others hold stay in the batch.
-    private func serveFree(_ next: some AnnouncementQueueRow) throws(RuleFailure) -> Int? {
+    private func serveFree<Row: AnnouncementQueueRow>(_ next: Row) throws(RuleFailure) -> Int? {
         let served = try stepPassingOver { () throws(RuleFailure) -> Int in
-            let known = try self.announcement(of: next)
+            // Of an app that is on its way out nobody new gets anything (`openFeed`).
+            let isThere = try self.app(next.app) != nil
+            let known = isThere ? try self.announcement(of: next) : nil
             guard let (announcement, batch) = try self.taken(next, known) else { return 1 }
             let users = batch.listed
             var held: [UserID] = []
@@ -185,7 +190,7 @@ extension Work {
                     guard case .store(.conflict) = error else { throw error }
                     held.append(user)
                 }
-                if self.isHalfSpent { break }
+                if self.isSpent(for: Row.self) { break }
             }
             try self.keep((held + rest)[...], of: batch)
             return users.count - rest.count - held.count

@@ -38,7 +38,9 @@ extension Work {
         guard announcement.deletedAt == nil else { return }
         let audience = try records(
             AnnouncementAudienceRecord.self, Scan(prefix: key, limit: Self.audienceMax))
-        guard !audience.isEmpty else {
+        // Retention may be on its way through them.
+        guard !audience.isEmpty, audience.allSatisfy({ $0.expiresAt.map { $0 > now } ?? true })
+        else {
             let days = limits.audienceLifetime / 86_400_000
             throw .refused(
                 .conflict,

@@ -185,7 +185,7 @@ extension Work {
     ///   again, over entries that have not gone yet. What goes on in the background passes it over.
     func openFeed(_ app: AppID, _ user: UserID) throws(RuleFailure) -> OpenFeed {
         let known = try record(UserRecord.self, [.app(app), .user(user)], lock: .wait)
-        if known == nil, try record(AppRecord.self, [.app(app)]) == nil {
+        if known == nil, try self.app(app) == nil {
             throw .store(.conflict("\(app.name) is being removed"))
         }
         return OpenFeed(
@@ -271,8 +271,8 @@ extension Work {
     }
 
     /// Puts the new state of a message, or the end of an announcement, into the place of `older`,
-    /// its entry so far. It alerts
-    /// nobody anew, and whoever lacks the older one still lacks a visible entry.
+    /// its entry so far. It alerts nobody anew, and whoever lacks the older one still lacks a
+    /// visible entry.
     ///
     /// - Parameter isHidden: Its user has deleted it for themselves: it had come all the same, and
     ///   its author hears so.

@@ -23,10 +23,12 @@ extension PageReader {
         var room = PageRoom(bytes: bytes)
         if frame.continuation.isEmpty {
             // Half of the page is for the conversations, which are what it is for.
-            for sized in try unattached(app, user, PageRoom(bytes: bytes / 2), limits) {
+            let beside = try unattached(app, user, PageRoom(bytes: bytes / 2), limits)
+            for sized in beside.entries {
                 room.take(sized)
                 page.entries.append(sized.entry)
             }
+            page.announcementsComplete = beside.isComplete
             if room.bytes < 0 {
                 page.continuation = token.bytes
                 return .snapshotPage(page)
@@ -101,15 +103,19 @@ extension PageReader {
 
     /// The user's objects that belong to no conversation: all blocks, and of the announcements
     /// those with the highest ids, as far as they fit, one at least (HIS-17).
+    ///
+    /// - Returns: also whether all announcements are there.
     private func unattached(
         _ app: AppID, _ user: UserID, _ room: PageRoom, _ limits: RuleLimits
-    ) throws(StoreError) -> [SizedEntry] {
+    ) throws(StoreError) -> (entries: [SizedEntry], isComplete: Bool) {
         var found = try snapshot.records(
             BlockRecord.self,
             Scan(prefix: [.app(app), .user(user)], limit: limits.blocks)
         ).map { entry(of: $0) }
         var room = room
         for sized in found { room.take(sized) }
+        // Behind those that were taken back, and are not in the feed as such yet, others may be.
+        let lookedMax = limits.snapshotAnnouncements * Self.announcementLook
         let rows = try snapshot.records(
             EntryRecord.self,
             Scan(
@@ -118,8 +124,9 @@ extension PageReader {
                     .app(app), .user(user), .unsigned(EntryKind.announcement.rawValue),
                     .identifier(ConversationID.none),
                 ],
-                descending: true, limit: limits.snapshotAnnouncements))
-        var isFirst = true
+                descending: true, limit: lookedMax))
+        var isComplete = rows.count < lookedMax
+        var left = limits.snapshotAnnouncements
         for row in rows {
             let announcement = try readable(app, user, .none) { () throws(StoreError) in
                 let record = try self.found(
@@ -128,14 +135,24 @@ extension PageReader {
                 guard record.deletedAt == nil else { return SizedEntry?.none }
                 return try self.entry(of: record, version: row.version)
             }
-            guard case .some(.some(let sized)) = announcement else { continue }
-            guard room.fits(sized) || isFirst else { break }
-            isFirst = false
+            guard let announcement else {
+                isComplete = false
+                continue
+            }
+            guard let sized = announcement else { continue }
+            guard left > 0, room.fits(sized) || left == limits.snapshotAnnouncements else {
+                isComplete = false
+                break
+            }
+            left -= 1
             room.take(sized)
             found.append(sized)
         }
-        return found
+        return (found, isComplete)
     }
+
+    /// Entries looked at for each announcement that a page may hold.
+    private static let announcementLook = 4
 
     /// The next conversations in the order of the phase; none that is not in the feed yet.
     private func conversations(

@@ -88,7 +88,7 @@ extension Work {
         try append(.readMark(mark), to: &feed)
         try noteWakes(
             try wakeRules.readElsewhere(
-                mark, before: before.through, head: feed.user.head, on: session.device))
+                mark, before: before, head: feed.user.head, on: session.device))
         let joined = participant.joinedPosition
         let read = after.through(whereSeenAbove: joined)
         if isPresent, read > before.through(whereSeenAbove: joined) {

@@ -126,11 +126,11 @@ struct WakeRules {
     /// be showing what was read would like to know.
     ///
     /// - Parameters:
-    ///   - before: up to where everything was read before.
+    ///   - before: what was read before.
     ///   - head: of the user's feed, the mark's entry included.
     ///   - device: on which it was read.
     func readElsewhere(
-        _ mark: ReadMarkRecord, before: UInt64, head: UInt64, on device: DeviceID
+        _ mark: ReadMarkRecord, before: PositionSet, head: UInt64, on device: DeviceID
     ) throws(StoreError) -> WakeEffects {
         let (app, user, conversation) = (mark.app, mark.user, mark.conversation)
         let read = try transaction.readPositions(app, user, conversation)
@@ -139,7 +139,8 @@ struct WakeRules {
             // For a device whose session ends before it heard of it.
             var mark = mark
             let isOneOfMany = mark.fellAt.map { head - $0 < Self.fallsTogether } ?? false
-            mark.fellFrom = isOneOfMany ? min(mark.fellFrom ?? before, before) : before
+            let from = before.through
+            mark.fellFrom = isOneOfMany ? min(mark.fellFrom ?? from, from) : from
             (mark.fellAt, mark.fellBy) = (head, device)
             try transaction.put(mark)
         }
@@ -156,7 +157,8 @@ struct WakeRules {
         effects += try usefulCame(
             app, user, change,
             shownFrom: try transaction.oldestToBeRead(
-                app, user, conversation, after: before, where: { read.contains($0) }
+                app, user, conversation, after: before.through,
+                where: { read.contains($0) && !before.contains($0) }
             )?.firstSeq ?? newest.firstSeq)
         return effects
     }

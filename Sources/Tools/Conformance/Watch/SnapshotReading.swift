@@ -37,6 +37,10 @@ struct SnapshotReading {
             return entry.conversation == nil
         }
         found += Self.compare(pages.first?.entries ?? [], with: alone, "beside conversations")
+        // Fewer than a page holds at most.
+        if pages.first?.announcementsComplete == false {
+            found.append("announcements_complete is not set")
+        }
         if pages.dropFirst().contains(where: { !$0.entries.isEmpty }) {
             found.append("entries beside conversations on a later page")
         }
