@@ -73,8 +73,8 @@
                 case .active:
                     time.end(application)
                     await scene(.active)
-                    // Of a change of what it may show the system does not tell: the person makes it
-                    // elsewhere, and comes back.
+                    // The system does not tell when the person allows or forbids alerts. The person
+                    // does so in another app, and then comes back to this one.
                     await tellSwitches(application)
                 case .backgroundRefresh, .power: await tellSwitches(application)
                 case .resigns: await scene(.inactive)

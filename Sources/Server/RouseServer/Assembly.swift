@@ -149,7 +149,7 @@ extension Server {
     /// The sockets that a supervisor passes: those called devices and api, or the only one for
     /// devices, whatever its name.
     ///
-    /// - Throws: where one would be left without anybody who accepts at it.
+    /// - Throws: if a socket would be left at which nobody accepts connections.
     static func inherited(
         _ supervisor: Supervisor
     ) throws(ConfigurationError) -> (devices: Int32?, api: Int32?) {

@@ -76,8 +76,8 @@ extension Work {
     }
 
     /// Serves batches, each in a step of its own, until `budget` users are served or their share of
-    /// the turn is spent: apps take turns. Of what was taken back and of what is told neither waits
-    /// for all of the other. Every call serves one user of each at least, if there is one.
+    /// the turn is spent: apps take turns. Neither of the two queues waits for all of the other.
+    /// Every call serves one user of each at least, if there is one.
     ///
     /// - Returns: how many steps it took.
     func continueAnnouncements(_ budget: inout Int) throws(RuleFailure) -> Int {
@@ -174,7 +174,7 @@ extension Work {
     /// Users whom others hold stay in the batch.
     private func serveFree<Row: AnnouncementQueueRow>(_ next: Row) throws(RuleFailure) -> Int? {
         let served = try stepPassingOver { () throws(RuleFailure) -> Int in
-            // Of an app that is on its way out nobody new gets anything (`openFeed`).
+            // An app that is being removed brings nobody anything new (`openFeed`).
             let isThere = try self.app(next.app) != nil
             let known = isThere ? try self.announcement(of: next) : nil
             guard let (announcement, batch) = try self.taken(next, known) else { return 1 }

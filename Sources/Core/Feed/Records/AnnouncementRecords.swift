@@ -46,7 +46,8 @@ public struct AnnouncementAudienceRecord: Record, Equatable {
     public var announcement: MessageID
     /// From 1 on, in the order of the names.
     public var part: UInt64
-    /// As in `AnnouncementBatchRecord`; of one that was taken back those who have yet to be told.
+    /// As in `AnnouncementBatchRecord`. Once the announcement was taken back, the users who have
+    /// yet to be told so.
     public var users: String
     /// When it is forgotten; `nil`: it waits in the queue.
     public var expiresAt: Timestamp?

@@ -74,8 +74,8 @@ extension Work {
 
     /// First what the app itself holds, so that nothing more is done in its name, and what is still
     /// to be done in many feeds, which other apps would wait for. Then from the end of the schema,
-    /// what is users' before the users: whoever is served meanwhile has a row that says where the
-    /// feed stands.
+    /// so that what belongs to users goes before the users themselves: a user who is served
+    /// meanwhile has a row that says where the feed stands.
     private static let removalOrder: [Table] = {
         let own = Schema.tables.filter { $0.columns.first?.name == "app" }
         let held = [

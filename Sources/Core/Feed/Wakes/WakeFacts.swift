@@ -148,13 +148,29 @@ extension StoreSnapshot {
     /// lacks newer ones is told with its next sync.
     private static var oldestLook: Int { 8 }
 
-    /// The oldest message above a position that counts until it is read, and that is meant, at its
-    /// place in a user's feed.
+    /// The entry of a conversation's newest message that counts as unread until it is read.
+    func newestToBeRead(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID
+    ) throws(StoreError) -> EntryRecord? {
+        try toBeRead(app, user, conversation, after: nil, isDescending: true, limit: 1).first
+    }
+
+    /// The entry of the oldest such message above a position whose own position `isMeant` takes.
     func oldestToBeRead(
         _ app: AppID, _ user: UserID, _ conversation: ConversationID, after position: UInt64,
         where isMeant: (UInt64) -> Bool
     ) throws(StoreError) -> EntryRecord? {
-        let entries = try records(
+        try toBeRead(
+            app, user, conversation, after: [.unsigned(position)], isDescending: false,
+            limit: Self.oldestLook
+        ).first { isMeant($0.position) }
+    }
+
+    private func toBeRead(
+        _ app: AppID, _ user: UserID, _ conversation: ConversationID, after: [ColumnValue]?,
+        isDescending: Bool, limit: Int
+    ) throws(StoreError) -> [EntryRecord] {
+        try records(
             EntryRecord.self,
             Scan(
                 index: "entry_by_place",
@@ -162,8 +178,7 @@ extension StoreSnapshot {
                     .app(app), .user(user), .identifier(conversation),
                     EntryRecord.place(isToBeRead: true),
                 ],
-                after: [.unsigned(position)], limit: Self.oldestLook))
-        return entries.first { isMeant($0.position) }
+                after: after, descending: isDescending, limit: limit))
     }
 
     private static var noMessage: MessageID { MessageID(high: 0, low: 0) }

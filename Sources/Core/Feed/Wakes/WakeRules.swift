@@ -288,16 +288,8 @@ struct WakeRules {
         _ app: AppID, _ user: UserID, _ conversation: ConversationID
     ) throws(StoreError) -> WakeEffects {
         guard
-            let newest = try transaction.records(
-                EntryRecord.self,
-                Scan(
-                    index: "entry_by_place",
-                    prefix: [
-                        .app(app), .user(user), .identifier(conversation),
-                        EntryRecord.place(isToBeRead: true),
-                    ],
-                    descending: true, limit: 1)
-            ).first, let row = try transaction.record(UserRecord.self, [.app(app), .user(user)])
+            let newest = try transaction.newestToBeRead(app, user, conversation),
+            let row = try transaction.record(UserRecord.self, [.app(app), .user(user)])
         else { return WakeEffects() }
         var change = newest.visibleChange
         change.seq = row.head
