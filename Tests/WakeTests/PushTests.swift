@@ -103,6 +103,7 @@ import Testing
         (429, "Unregistered", .retryLater(after: 60_000, step: .none)),
         (404, "InvalidProviderToken", .retryLater(after: 5_000, step: .none)),
         (410, "InternalServerError", .retryLater(after: 5_000, step: .none)),
+        (200, "InternalServerError", .accepted),
     ]
 
     @Test("every reason has its class", arguments: table)

@@ -74,13 +74,16 @@ public enum PushAnswer: Equatable, Sendable {
         _ status: UInt64, _ reason: String, _ timestamp: Timestamp?, _ failures: UInt64,
         _ kind: PushKind
     ) {
+        guard status != 200 else {
+            self = .accepted
+            return
+        }
         guard Self.status(of: reason) ?? status == status else {
             // Somebody else's: a proxy's, or a fault's. It says nothing of the token or the key.
             self = Self.foreign(status: status, failures: failures, kind)
             return
         }
         switch reason {
-        case _ where status == 200: self = .accepted
         case "BadDeviceToken", "DeviceTokenNotForTopic": self = .deadToken(since: nil)
         case "ExpiredToken", "Unregistered": self = .deadToken(since: timestamp)
         case "IdleTimeout": self = .retryLater(after: Self.shortDelay, step: .reconnect)
