@@ -6,11 +6,12 @@ import Testing
     /// A connected pair without a delivery of its own.
     private func connected(
         _ fixture: Fixture, serverLimits: TLSLimits = TLSLimits(),
-        clientLimits: TLSLimits = TLSLimits(), tickets: Int = 0
+        clientLimits: TLSLimits = TLSLimits(), tickets: Int = 0, delivery: Delivery = .whole
     ) throws -> EnginePair {
         let pair = EnginePair(
             client: try fixture.client(limits: clientLimits).makeEngine(serverName: "localhost"),
-            server: try fixture.server(tickets: tickets, limits: serverLimits).makeEngine())
+            server: try fixture.server(tickets: tickets, limits: serverLimits).makeEngine(),
+            delivery: delivery)
         try pair.connect()
         try #require(pair.server.isHandshakeComplete && pair.client.isHandshakeComplete)
         return pair
@@ -174,6 +175,33 @@ import Testing
             pair.pump()
         }
         #expect(pair.serverError == nil && pair.serverReceived.count == 200 * 16_384)
+    }
+
+    @Test("records that come in two pieces each are not taken for records without data")
+    func cutRecords() throws {
+        let pair = try connected(Fixture(), delivery: .glued)
+        for number in 0..<1_000 {
+            try pair.sendToServer(pattern(100 + number % 7))
+            pair.pump()
+        }
+        #expect(pair.serverError == nil)
+        #expect(pair.serverReceived.count == (0..<1_000).reduce(0) { $0 + 100 + $1 % 7 })
+    }
+
+    @Test("records without data are counted, also where each comes in two pieces")
+    func cutKeyUpdates() throws {
+        var limits = TLSLimits()
+        limits.recordsPerKey = 1
+        let pair = try connected(Fixture(), clientLimits: limits, delivery: .glued)
+        var sent = 0
+        while pair.serverError == nil, sent < 1_000 {
+            try pair.sendToServer([1])
+            sent += 1
+            pair.pump()
+        }
+        #expect(pair.serverError == .tooManySilentRecords)
+        // A record that has begun counts until its data is there.
+        #expect((65...66).contains(sent))
     }
 
     @Test func takesSessionTickets() throws {

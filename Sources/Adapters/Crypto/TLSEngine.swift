@@ -151,9 +151,11 @@ public final class TLSEngine {
 
     /// Key updates and other records without data cost CPU and bring nothing (a peer may send
     /// them without end), so they have a budget.
+    ///
+    /// - Parameter records: those begun in a call without the one whose data it gave. -1: the
+    ///   record was begun in an earlier call, which counted it when it had its head alone.
     private func countSilent(_ records: Int) throws(TLSError) {
-        guard records > 0 else { return }
-        silentRecords += records
+        silentRecords = max(0, silentRecords + records)
         guard silentRecords > context.limits.maximumSilentRecords else { return }
         if isHandshakeComplete { SSL_shutdown(ssl) }
         throw failed(.tooManySilentRecords)
