@@ -47,6 +47,27 @@ def main(given):
     assert code == 0, limited
     print("told to wait: ok")
 
+    # A SYNC so large that the server reads nothing more until it has carried it out; it is refused
+    # instead, and the connection is heard again.
+    code = 0
+    while code == 0:
+        code = anna.mutate(create_conversation=pb.CreateConversation(
+            conversation=os.urandom(16), participants=["bob"])).code
+    assert code == 1002, code
+    large = anna.sync_body(pb.SYNC_REASON_SYNC_REQUEST)
+    for number in range(32):
+        large.mutations.add(
+            number=anna.numbers + number,
+            send_message=pb.SendMessage(
+                conversation=os.urandom(16), message=os.urandom(16),
+                parts=[pb.Part(mime_type="text/plain", content=b"x" * 8_090)]))
+    anna.ask(large)
+    answer = anna.expect_error()
+    assert answer.code == 1002, answer
+    anna.ask(pb.Ping())
+    anna.expect(pb.Pong)
+    print("heard after a large SYNC: ok")
+
     # Two DIGESTs at once are more than the rate, and a FETCH with them soon is.
     taken = 0
     for _ in range(50):

@@ -483,8 +483,14 @@ final class Connection {
             stream.stopReading()
         case .resumeReading:
             isHeldBack = false
-            // What had come before is taken first, in a turn of its own.
-            if !isClosing, !isTaking { lag() }
+            if isTaking {
+                // Held back and let go by one frame: the stream stands still, and is begun again
+                // when the frames have been taken.
+                isLagging = true
+            } else if !isClosing {
+                // What had come before is taken first, in a turn of its own.
+                lag()
+            }
         case .raiseLimits(let limits): decoder.limits = limits
         case .close(let code):
             shouldClose = true
