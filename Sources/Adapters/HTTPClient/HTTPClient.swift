@@ -74,8 +74,7 @@ public final class HTTPClient {
 
     private var unsent: [(HTTPPostResult) -> Void] = []
 
-    /// Connects, sends, receives, and calls `done` of what is over. Never blocks but for the
-    /// end of a look-up that was given up.
+    /// Connects, sends, receives, and calls `done` of what is over. Never blocks.
     public func run() {
         checkThread()
         guard let multi, !isRunning else { return }

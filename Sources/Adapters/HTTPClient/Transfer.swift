@@ -55,6 +55,10 @@ final class Transfer {
         return long(CURLOPT_NOSIGNAL, 1) && long(CURLOPT_FOLLOWLOCATION, 0)
             && long(CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeout)
             && long(CURLOPT_TIMEOUT_MS, options.timeout)
+            // A look-up that was given up ends in its own thread, which the loop does not wait
+            // for: a silent name server would hold up every other request for 20 s and more. The
+            // threads left behind are bounded by the requests at a time and the system's patience.
+            && long(CURLOPT_QUICK_EXIT, 1)
             // An empty text: none, whatever the environment says.
             && text(CURLOPT_PROXY, "") && text(CURLOPT_NOPROXY, "*")
             && long(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))

@@ -218,7 +218,10 @@ final class WebhookSender {
             Failpoint.hit(.webhookAnswered)
             answer = .answered(
                 status: UInt64(clamping: status),
-                retryAfter: wait.map { $0.multipliedReportingOverflow(by: 1000).partialValue })
+                retryAfter: wait.map {
+                    let (milliseconds, isTooMuch) = $0.multipliedReportingOverflow(by: 1000)
+                    return isTooMuch ? .max : milliseconds
+                })
         case .failed(let failure): answer = .failed(failure.rawValue)
         }
         parts.metrics.answerSeconds.observe(milliseconds: now.since(attempt.startedAt))

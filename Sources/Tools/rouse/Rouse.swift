@@ -62,7 +62,11 @@ enum Rouse {
         // Whoever sends it to a server that still starts does not want to end it.
         if CommandLine.arguments.dropFirst().first == "serve" { Signals.holdHangUps() }
         pthread_sigmask(SIG_SETMASK, &none, nil)
-        exit(run(Array(CommandLine.arguments.dropFirst())))
+        let status = run(Array(CommandLine.arguments.dropFirst()))
+        fflush(nil)
+        // Without what libraries do at an exit: libuv waits for each question that the system's
+        // resolver still works on, and OpenSSL takes away what a thread may be using.
+        _exit(status)
     }
 
     /// The exit status of a command line, with whether its output arrived.

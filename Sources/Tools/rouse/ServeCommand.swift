@@ -102,11 +102,11 @@ extension Rouse {
             supervisor.tell("STOPPING=1")
             server.drain { ended.post(()) }
         }
-        let watches = [
+        let ends = [
             try Signals.watch(.terminate, on: loop, end),
             try Signals.watch(.interrupt, on: loop, end),
-            try Signals.watch(.hangUp, on: loop) { server.reload(read) },
         ]
+        let reloads = try Signals.watch(.hangUp, on: loop) { server.reload(read) }
         if Signals.takeHeldHangUp() { server.reload(read) }
         let parent = withParent ? ParentWatch(loop: loop) { loop.stop() } : nil
         let addresses = server.addresses
@@ -140,8 +140,11 @@ extension Rouse {
             repeatingMilliseconds: Server.certificateInterval)
         supervisor.tell("READY=1")
         loop.run()
+        // From here on a signal has its own effect: whatever the stop may wait for, the next one
+        // ends the process, which has nothing to repair.
+        for watch in ends { watch.close() }
         server.stop()
-        withExtendedLifetime((watches, parent, watchdog, certificates)) { loop.close() }
+        withExtendedLifetime((reloads, parent, watchdog, certificates)) { loop.close() }
         return ExitStatus.success
     }
 }
