@@ -18,6 +18,43 @@ import Testing
         #expect(made.status == 0, "\(made.errors)")
     }
 
+    /// The folder's certificate is given another end, which may be over.
+    private func end(_ program: Program, _ folder: String, days: Int) throws {
+        let file = "\(folder)/server.pem"
+        let made = try program.run([
+            "/usr/bin/openssl", "x509", "-in", file, "-signkey", "\(folder)/server.key", "-days",
+            "\(days)", "-out", file,
+        ])
+        #expect(made.status == 0, "\(made.errors)")
+    }
+
+    /// The folder's certificate is given another beginning, so many seconds from now.
+    private func begin(_ program: Program, _ folder: String, seconds: Int) throws {
+        let made = try program.run([
+            "/bin/sh", "-c",
+            """
+            cd \(folder) && : > index && cat > ca.conf <<END
+            [ca]
+            default_ca = own
+            [own]
+            database = index
+            new_certs_dir = .
+            default_md = sha256
+            policy = any
+            rand_serial = yes
+            unique_subject = no
+            [any]
+            commonName = supplied
+            END
+            /usr/bin/openssl req -new -key server.key -subj /CN=localhost -out request.pem &&
+            /usr/bin/openssl ca -batch -selfsign -notext -config ca.conf -in request.pem \
+                -keyfile server.key -out server.pem \
+                -startdate "$(date -u -d '+\(seconds) seconds' +%Y%m%d%H%M%SZ)" -days 30
+            """,
+        ])
+        #expect(made.status == 0, "\(made.errors)")
+    }
+
     /// Makes `tls` a link to the folder, in one step, as Kubernetes renews a mounted secret.
     private func link(_ program: Program, to folder: String) throws {
         #expect(try program.run(["/bin/ln", "-sfn", folder, "next"]).status == 0)
@@ -107,5 +144,38 @@ import Testing
     func toldAtStart() throws {
         let server = try ServedProgram { try issue($0, "tls", days: 3) }
         #expect(wait(server, "tls.certificate_ends"), "\(server.log)")
+    }
+
+    @Test("what may pass with time ends a start with another status than a wrong setting")
+    func overAtStart() throws {
+        let program = try Program()
+        try program.write(ServedProgram.base, "rouse.conf")
+        try issue(program, "tls", days: 3)
+        try end(program, "tls", days: -1)
+        let start = ["serve", "--config", "rouse.conf"]
+        let over = try program.rouse(start)
+        #expect(
+            over.status == 69 && over.errors.contains("the certificate has expired"), "\(over.all)")
+        let both = try program.rouse(start + ["--set", "api.port=nonsense"])
+        #expect(both.status == 78 && both.errors.contains("2 mistakes"), "\(both.all)")
+    }
+
+    @Test("a renewed certificate that is not good yet is taken once it is")
+    func untimely() throws {
+        let server = try ServedProgram {
+            #expect(try $0.run(["/bin/mv", "tls", "old"]).status == 0)
+            try link($0, to: "old")
+        }
+        let first = try server.certificate()
+        try issue(server.program, "early", days: 30)
+        try begin(server.program, "early", seconds: 20)
+        try link(server.program, to: "early")
+        #expect(wait(server, "tls.certificate_refused"), "\(server.log)")
+        #expect(try server.certificate() == first)
+        #expect(wait(server, "tls.certificate_reloaded"), "\(server.log)")
+        #expect(try server.certificate() != first)
+        // Looked at every few seconds, told of once.
+        let refused = lines(server, "tls.certificate_refused")
+        #expect(refused.count == 1 && refused[0].contains("not valid yet"), "\(refused)")
     }
 }

@@ -320,6 +320,18 @@ import Wake
         #expect(stage.told.last == "paused until changed: no certificate")
     }
 
+    @Test("a certificate that the clock says is not good is tried again after a minute")
+    func untimely() {
+        var stage = Stage(["certificate"])
+        _ = stage.wait()
+        #expect(stage.give([1], app: "certificate") == ["dial 1"])
+        #expect(stage.on(1, .untimely("not valid yet")) == ["1 not sent"])
+        #expect(stage.told.last == "paused 60 s: not valid yet")
+        // The clock is right by now.
+        _ = stage.wait(61_000)
+        #expect(stage.give([2], app: "certificate") == ["dial 2"])
+    }
+
     @Test("tokens that were good are called wrong all at once: none is dropped, and it rests")
     func breaker() {
         var stage = Stage()

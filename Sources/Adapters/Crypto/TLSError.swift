@@ -89,6 +89,17 @@ public enum TLSError: Error, Sendable, Equatable {
     case libraryFailure(String)
 }
 
+extension TLSError {
+    /// A certificate of one's own is good at another time than the host's clock shows: that may be
+    /// over with nobody doing anything.
+    public var isOfTime: Bool {
+        switch self {
+        case .certificateExpired, .certificateNotYetValid: true
+        default: false
+        }
+    }
+}
+
 extension CertificateProblem: CustomStringConvertible {
     public var description: String {
         switch self {

@@ -185,12 +185,20 @@ extension CredentialPool {
             return false
         case .caughtUp: lanes[lane].connections[place].isBehind = false
         case .ended(let loss, let inOrder): ended(id, loss, inOrder: inOrder, &turn)
-        case .unusable(let problem):
-            lanes[lane].connections.remove(at: place)
-            lanes[lane].leaves(id)
-            rest(.max, reason: problem, &turn)
+        case .unusable(let problem): notBegun(spot, rest: .max, problem, &turn)
+        case .untimely(let problem):
+            notBegun(spot, rest: turn.configuration.pause, problem, &turn)
         }
         return true
+    }
+
+    private mutating func notBegun(
+        _ spot: (lane: Int, place: Int), rest pause: Milliseconds, _ problem: String,
+        _ turn: inout PushTurn
+    ) {
+        let ended = lanes[spot.lane].connections.remove(at: spot.place)
+        lanes[spot.lane].leaves(ended.id)
+        rest(pause, reason: problem, &turn)
     }
 
     private mutating func up(_ lane: Int, _ place: Int, _ turn: inout PushTurn) {

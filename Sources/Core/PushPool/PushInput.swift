@@ -82,6 +82,9 @@ public enum ConnectionEvent: Equatable, Sendable {
     case ended(ConnectionLoss, inOrder: Bool)
     /// It could not be begun: with this credential no connection can be made.
     case unusable(String)
+    /// It could not be begun: the credential's certificate is good at another time than this
+    /// host's clock shows, which may be put right.
+    case untimely(String)
 }
 
 /// Why a connection is over, for people.

@@ -180,7 +180,9 @@ final class GatewayLoop {
             connections[id] = connection
             connection.start(timeout: configuration.connectDeadline)
         } catch {
-            feed(.connection(id, [.unusable("\(error)")]))
+            feed(
+                .connection(
+                    id, [error.isOfTime ? .untimely("\(error)") : .unusable("\(error)")]))
         }
     }
 

@@ -92,6 +92,8 @@ struct FileMark: Equatable, Sendable {
 struct FileLooks {
     private var judged: [FileMark?]
     private var seen: [FileMark?]
+    /// What was judged last may be judged otherwise at another time.
+    private var isOpen = false
 
     init(_ marks: [FileMark?]) { (judged, seen) = (marks, marks) }
 
@@ -99,10 +101,14 @@ struct FileLooks {
     /// Then it counts as judged.
     mutating func isSettledChange(_ marks: [FileMark?]) -> Bool {
         defer { seen = marks }
-        guard marks != judged, marks == seen else { return false }
+        guard marks != judged || isOpen, marks == seen else { return false }
         judged = marks
+        isOpen = false
         return true
     }
+
+    /// What was judged last is looked at again: it was refused for what passes with time.
+    mutating func leaveOpen() { isOpen = true }
 }
 
 /// The certificate in force: when it ends, and whether its files are others by now.
@@ -112,6 +118,8 @@ final class CertificateKeeper: Sendable {
     private nonisolated(unsafe) var current: CertificateEnd  // guarded by `lock`
     private nonisolated(unsafe) var reminder = CertificateReminder()  // guarded by `lock`
     private nonisolated(unsafe) var looks: FileLooks  // guarded by `lock`
+    /// Why files were refused, as it was told; guarded by `lock`.
+    private nonisolated(unsafe) var refusal: String?
 
     /// - Parameter marks: the marks of the files, taken before the files were read.
     init(_ certificate: ServerCertificate, _ marks: [FileMark?], log: Log, metrics: Metrics) {
@@ -139,6 +147,20 @@ final class CertificateKeeper: Sendable {
             current = certificate.end
             looks = FileLooks(marks)
             reminder = CertificateReminder()
+            refusal = nil
+        }
+    }
+
+    /// The files are not taken.
+    ///
+    /// - Parameter isOfTime: they are looked at again: the clock may be put right, or their time
+    ///   may come.
+    /// - Returns: whether that has to be told; the same is told once.
+    func refused(_ problem: String, isOfTime: Bool) -> Bool {
+        lock.withLock {
+            if isOfTime { looks.leaveOpen() }
+            defer { refusal = isOfTime ? problem : nil }
+            return refusal != problem
         }
     }
 
@@ -181,9 +203,12 @@ extension Server {
                 try use(renewed, marks)
                 log.info("tls.certificate_reloaded", [LogField("end", renewed.end.text)])
             } catch {
-                log.error(
-                    "tls.certificate_refused",
-                    [LogField("problem", "\(error)"), LogField("kept", "the old one")])
+                let isOfTime = (error as? ServerError)?.isOfTime ?? false
+                if certificates.refused("\(error)", isOfTime: isOfTime) {
+                    log.error(
+                        "tls.certificate_refused",
+                        [LogField("problem", "\(error)"), LogField("kept", "the old one")])
+                }
             }
         }
         certificates.remind(now)

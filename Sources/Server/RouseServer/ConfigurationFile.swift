@@ -4,8 +4,12 @@ import Failpoints
 public struct ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
     /// Each with its place.
     public let problems: [String]
+    /// All of it may be over with nobody doing anything (`ServerError.isOfTime`).
+    public let isOfTime: Bool
 
-    public init(_ problems: [String]) { self.problems = problems }
+    public init(_ problems: [String], isOfTime: Bool = false) {
+        (self.problems, self.isOfTime) = (problems, isOfTime)
+    }
 
     public init(_ problem: String) { self.init([problem]) }
 
@@ -40,6 +44,8 @@ struct ConfigurationFile: Equatable, Sendable {
         let order: Int
         /// With its place.
         let text: String
+        /// It may be over with nobody doing anything (`ServerError.isOfTime`).
+        var isOfTime = false
     }
 
     static let bytesMax = 1 << 20

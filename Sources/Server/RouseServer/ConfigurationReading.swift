@@ -16,7 +16,8 @@ public struct ConfigurationReading: Sendable {
         if problems.isEmpty { return nil }
         let sorted = problems.enumerated()
             .sorted { ($0.element.order, $0.offset) < ($1.element.order, $1.offset) }
-        return ConfigurationError(sorted.map(\.element.text))
+        return ConfigurationError(
+            sorted.map(\.element.text), isOfTime: problems.allSatisfy(\.isOfTime))
     }
 
     /// Reads a file, the environment over it, and `key=value` words over both.
@@ -107,7 +108,8 @@ public struct ConfigurationReading: Sendable {
             let place = problem.keys.compactMap { places[$0] }.first
             problems.append(
                 ConfigurationFile.Problem(
-                    order: .max, text: place.map { "\($0): \(problem.text)" } ?? problem.text))
+                    order: .max, text: place.map { "\($0): \(problem.text)" } ?? problem.text,
+                    isOfTime: problem.isOfTime))
         }
     }
 }

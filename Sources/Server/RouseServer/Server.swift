@@ -356,6 +356,11 @@ public final class Server: Sendable {
 /// The server cannot start: what, and what to do.
 public struct ServerError: Error, Equatable, Sendable, CustomStringConvertible {
     public let description: String
+    /// It may be over at another time, with nobody doing anything: a certificate that is not good
+    /// yet, or not any more, where the host's clock is wrong or the certificate is renewed.
+    public let isOfTime: Bool
 
-    public init(_ description: String) { self.description = description }
+    public init(_ description: String, isOfTime: Bool = false) {
+        (self.description, self.isOfTime) = (description, isOfTime)
+    }
 }

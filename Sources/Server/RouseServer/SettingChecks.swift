@@ -10,6 +10,8 @@ public struct SettingProblem: Equatable, Sendable {
     public let keys: [String]
     /// With the name of the setting.
     public let text: String
+    /// It may be over with nobody doing anything (`ServerError.isOfTime`).
+    public var isOfTime = false
 }
 
 // What is looked at before a start: files, certificate, limits.
@@ -26,7 +28,8 @@ extension Server {
             return ServerCertificate(
                 material: material, end: CertificateEnd(at: context.notAfter ?? 0))
         } catch {
-            throw ServerError("tls.certificate_file, tls.key_file: \(error)")
+            throw ServerError(
+                "tls.certificate_file, tls.key_file: \(error)", isOfTime: error.isOfTime)
         }
     }
 
@@ -45,7 +48,10 @@ extension Server {
             do {
                 try check()
             } catch {
-                problems.append(SettingProblem(keys: keys, text: "\(error)"))
+                problems.append(
+                    SettingProblem(
+                        keys: keys, text: "\(error)",
+                        isOfTime: (error as? ServerError)?.isOfTime ?? false))
             }
         }
         look("tls.certificate_file") {

@@ -16,7 +16,9 @@ struct CommandRefusal {
         switch error {
         case let error as UsageError: (words, status) = ("\(error)", ExitStatus.usage)
         case let error as ConfigurationError:
-            (words, status) = ("\(error)", ExitStatus.configuration)
+            words = "\(error)"
+            // A supervisor tries again after every status but that of a wrong setting.
+            status = error.isOfTime ? ExitStatus.unavailable : ExitStatus.configuration
         case let error as AdminRefusal:
             words = command.inWordsOfOptions(error.description)
             (status, isPrinted) = (error.status, error.isPrinted)

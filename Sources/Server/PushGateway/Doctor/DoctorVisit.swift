@@ -149,7 +149,8 @@ final class DoctorVisit {
             finish(verdict.finding(PushResponse(status: 403, reason: told)))
         case .notTaken: isAsking = false
         case .impossible(_, let text): finish(CredentialFinding("topic", false, text))
-        case .unusable(let problem): finish(CredentialFinding("connection", false, problem))
+        case .unusable(let problem), .untimely(let problem):
+            finish(CredentialFinding("connection", false, problem))
         case .ended: if let end = connection?.end { finish(verdict.finding(end)) }
         case .heard, .allows, .pingAnswered, .behind, .caughtUp: break
         }
