@@ -484,8 +484,7 @@ final class Connection {
         case .resumeReading:
             isHeldBack = false
             if isTaking {
-                // Held back and let go by one frame: the stream stands still, and is begun again
-                // when the frames have been taken.
+                // By the frame that held it back: the stream is begun again behind the frames.
                 isLagging = true
             } else if !isClosing {
                 // What had come before is taken first, in a turn of its own.
