@@ -19,7 +19,7 @@ enum Operation: CaseIterable {
     case revoke, challenge, suspendUser, resumeUser, tagUser, tagDevice
     // The backend's, about its app.
     case createWebhook, changeWebhook, removeWebhook, rotateSecret, endRotation
-    case undoRotation
+    case undoRotation, testWebhook
     case createCampaign, pauseCampaign, resumeCampaign, cancelCampaign
     // The administrator's.
     case putApp, removeApp, putIssuerKey, removeIssuerKey, putAPIKey, removeAPIKey, putCredential
@@ -140,6 +140,7 @@ extension Operation {
         case .rotate: self = .rotateSecret
         case .endRotation: self = .endRotation
         case .undoRotation: self = .undoRotation
+        case .test: self = .testWebhook
         case .claim: self = .claimDeliveries
         case .finish: self = .finishDelivery
         }
@@ -225,7 +226,8 @@ extension Operation {
             [.user: .nobody]
         case .removeDevice, .tagDevice: [.device: .anyone, .user: .nobody]
         case .createWebhook, .changeWebhook, .removeWebhook, .rotateSecret, .endRotation,
-            .undoRotation, .createCampaign, .pauseCampaign, .resumeCampaign, .cancelCampaign,
+            .undoRotation, .testWebhook, .createCampaign, .pauseCampaign, .resumeCampaign,
+            .cancelCampaign,
             .putApp, .removeApp, .putIssuerKey, .removeIssuerKey, .putAPIKey, .removeAPIKey,
             .putCredential,
             .removeCredential, .suspendApp, .resumeApp:
@@ -253,7 +255,9 @@ extension Operation {
         case .putAPIKey: has(.removeAPIKey)
         case .putCredential: has(.removeCredential)
         case .createWebhook:
-            has(.changeWebhook, .removeWebhook, .rotateSecret, .endRotation, .undoRotation)
+            has(
+                .changeWebhook, .removeWebhook, .rotateSecret, .endRotation, .undoRotation,
+                .testWebhook)
         default: has(.pauseCampaign, .resumeCampaign, .cancelCampaign)
         }
     }

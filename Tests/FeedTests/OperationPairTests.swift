@@ -131,6 +131,7 @@ struct OperationPairTests {
         "createWebhook": [.createWebhook], "changeWebhook": [.changeWebhook],
         "removeWebhook": [.removeWebhook], "rotateWebhookSecret": [.rotateSecret],
         "endWebhookSecret": [.endRotation], "undoWebhookSecret": [.undoRotation],
+        "testWebhook": [.testWebhook],
         "createCampaign": [.createCampaign],
         "pauseCampaign": [.pauseCampaign], "resumeCampaign": [.resumeCampaign],
         "cancelCampaign": [.cancelCampaign], "changeUserTags": [.tagUser],

@@ -22,7 +22,8 @@ extension PairWorld {
             .removeDevice:
             administered(operation, on: thing, by: party)
         case .createWebhook, .changeWebhook, .removeWebhook, .rotateSecret, .endRotation,
-            .undoRotation, .createCampaign, .pauseCampaign, .resumeCampaign, .cancelCampaign,
+            .undoRotation, .testWebhook, .createCampaign, .pauseCampaign, .resumeCampaign,
+            .cancelCampaign,
             .putApp, .removeApp, .putIssuerKey, .removeIssuerKey, .putAPIKey, .removeAPIKey,
             .putCredential,
             .removeCredential, .suspendApp, .resumeApp:

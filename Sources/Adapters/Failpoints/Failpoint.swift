@@ -110,7 +110,7 @@ public enum Failpoint: Hashable, Sendable {
         case campaignStep
         case demotion, recovery, alertRelease
         /// Webhooks, by operators and backends, and what their sender does.
-        case createWebhook, changeWebhook, removeWebhook, rotateWebhook
+        case createWebhook, changeWebhook, removeWebhook, rotateWebhook, testWebhook
         case claimDelivery, finishDelivery
     }
 

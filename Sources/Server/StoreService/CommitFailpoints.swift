@@ -138,6 +138,7 @@ extension WebhookRequest {
         case .change: [.changeWebhook]
         case .remove: [.removeWebhook]
         case .rotate, .endRotation, .undoRotation: [.rotateWebhook]
+        case .test: [.testWebhook]
         case .claim: []
         case .finish: [.finishDelivery]
         }

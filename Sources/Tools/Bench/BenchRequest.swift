@@ -115,7 +115,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
     private init(_ request: WebhookRequest) {
         switch request {
         case .create: self = .createWebhook
-        case .change, .remove, .rotate, .endRotation, .undoRotation: self = .changeWebhook
+        case .change, .remove, .rotate, .endRotation, .undoRotation, .test: self = .changeWebhook
         case .claim: self = .claimDeliveries
         case .finish: self = .finishDelivery
         }

@@ -51,6 +51,7 @@ from .types import (
     WebhookInput,
     WebhookList,
     WebhookSecretInput,
+    WebhookTest,
 )
 
 
@@ -651,6 +652,25 @@ class Operations:
         answer: Webhook = self._ask(
             'DELETE',
             '/v1/webhooks/{webhook}/secrets/newest',
+            {'webhook': webhook},
+        )
+        return answer
+
+    def test_webhook(self, webhook: str) -> WebhookTest:
+        """Try a webhook out.
+
+        Its receiver gets an event `webhook.test`, whatever events the webhook asks for, signed
+        and delivered as all others: in its turn behind what waits, and what waits for its next
+        attempt is sent at once. What comes of it stands in the webhook as of any delivery:
+        `last_status`, `last_error`, `attempts`, `last_success_at`; it counts as any other. It
+        takes no body. While one waits, a repetition is that one. A webhook that is not
+        `active` is sent nothing: it is refused with 409 (`conflict`), and nothing is kept for
+        later. Switched off before the receiver has it, the webhook does not get it later
+        either.
+        """
+        answer: WebhookTest = self._ask(
+            'POST',
+            '/v1/webhooks/{webhook}/test',
             {'webhook': webhook},
         )
         return answer

@@ -839,6 +839,13 @@ class WebhookSecretInput(TypedDict):
     secret: NotRequired[WebhookSecret]
 
 
+class WebhookTest(TypedDict):
+    """The event, as the receiver gets it."""
+
+    id: Id
+    number: Count
+
+
 class WebhookList(TypedDict):
     """`WebhookList` of the description."""
 
