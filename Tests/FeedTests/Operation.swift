@@ -16,6 +16,7 @@ enum Operation: CaseIterable {
     case backendCreate, backendAdd, publish, publishAs, backendRemove, backendEdit, backendDelete
     case backendEnd, backendMetadata, announce, takeBack, deleteUser, schedule
     case scheduleAnnouncement, cancel
+    case backendMute, backendUnmute, backendBlock, backendUnblock
     case revoke, challenge, suspendUser, resumeUser, tagUser, tagDevice
     // The backend's, about its app.
     case createWebhook, changeWebhook, removeWebhook, rotateSecret, endRotation
@@ -87,6 +88,8 @@ extension Operation {
         case .announce: self = .announce
         case .takeBackAnnouncement: self = .takeBack
         case .deleteUser: self = .deleteUser
+        case .mute(let mute): self = mute.isMuted ? .backendMute : .backendUnmute
+        case .block(let block): self = block.isBlocked ? .backendBlock : .backendUnblock
         }
     }
 
@@ -214,7 +217,9 @@ extension Operation {
         case .abandon: [.device: .nobody]
         case .readAnnouncement: [.announcement: .anyone, .user: .own]
         case .backendCreate: [.conversation: .nobody, .user: .nobody]
-        case .backendAdd, .backendRemove: [.conversation: .anyone, .user: .nobody]
+        case .backendAdd, .backendRemove, .backendMute, .backendUnmute:
+            [.conversation: .anyone, .user: .nobody]
+        case .backendBlock, .backendUnblock: [.user: .nobody]
         case .publish, .backendEdit, .backendDelete, .schedule:
             [.message: .nobody, .conversation: .nobody]
         case .publishAs: [.message: .anyone, .conversation: .anyone, .user: .nobody]

@@ -125,6 +125,8 @@ struct OperationPairTests {
         "publishMessage": [.publish, .publishAs, .schedule],
         "announce": [.announce, .scheduleAnnouncement], "cancelScheduled": [.cancel],
         "takeBackAnnouncement": [.takeBack],
+        "muteConversation": [.backendMute], "unmuteConversation": [.backendUnmute],
+        "blockUser": [.backendBlock], "unblockUser": [.backendUnblock],
         "editMessage": [.backendEdit], "deleteMessage": [.backendDelete],
         "deleteUser": [.deleteUser], "revokeSessions": [.revoke, .challenge],
         "suspendUser": [.suspendUser], "resumeUser": [.resumeUser],

@@ -16,7 +16,8 @@ extension PairWorld {
             told(operation, on: thing, by: party)
         case .backendCreate, .backendAdd, .publish, .publishAs, .backendRemove, .backendEdit,
             .backendDelete, .backendEnd, .backendMetadata, .announce, .takeBack, .schedule,
-            .scheduleAnnouncement, .cancel:
+            .scheduleAnnouncement, .cancel, .backendMute, .backendUnmute, .backendBlock,
+            .backendUnblock:
             published(operation, on: thing, by: party)
         case .deleteUser, .revoke, .challenge, .suspendUser, .resumeUser, .tagUser, .tagDevice,
             .removeDevice:

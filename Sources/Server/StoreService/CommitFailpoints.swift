@@ -127,6 +127,8 @@ extension Change {
         case .announce: .announce
         case .takeBackAnnouncement: .takeBackAnnouncement
         case .deleteUser: .deleteUser
+        case .mute: .mute
+        case .block: .block
         }
     }
 }

@@ -49,6 +49,10 @@ extension PageReader {
         case .conversations(let user, let after, let limit, let bytes):
             return try conversations(
                 of: user, app, after: after, min(limit, limits.listRows), bytes: bytes)
+        case .blocks(let user, let after, let limit):
+            return try blocks(of: user, app, after: after, min(limit, limits.listRows))
+        case .mutes(let user, let after, let limit):
+            return try mutes(of: user, app, after: after, min(limit, limits.listRows))
         case .webhooks:
             return .webhooks(
                 try snapshot.records(
@@ -215,8 +219,7 @@ extension PageReader {
     private func conversations(
         of user: UserID, _ app: AppID, after: ConversationID?, _ limit: Int, bytes bytesMax: Int
     ) throws(StoreError) -> BackendReading? {
-        let known = try snapshot.record(UserRecord.self, [.app(app), .user(user)])
-        guard let known, known.deletingSince == nil else { return nil }
+        guard try isThere(user, app) else { return nil }
         let (rows, last) = cut(
             try snapshot.records(
                 ParticipantRecord.self,
@@ -265,6 +268,53 @@ extension PageReader {
             through = last.position - 1
         }
         return nil
+    }
+}
+
+// What a user has set.
+extension PageReader {
+    /// Whether there is such a user, and not on the way out.
+    private func isThere(_ user: UserID, _ app: AppID) throws(StoreError) -> Bool {
+        let known = try snapshot.record(UserRecord.self, [.app(app), .user(user)])
+        return known.map { $0.deletingSince == nil } ?? false
+    }
+
+    /// A block that has ended is a row, too, and passed over.
+    private func blocks(
+        of user: UserID, _ app: AppID, after: UserID?, _ limit: Int
+    ) throws(StoreError) -> BackendReading? {
+        guard try isThere(user, app) else { return nil }
+        let (rows, last) = cut(
+            try snapshot.records(
+                BlockRecord.self,
+                Scan(
+                    prefix: [.app(app), .user(user)], after: after.map { [.user($0)] },
+                    limit: limit + 1)),
+            to: limit)
+        return .blocks(rows.filter(\.isBlocked), next: last?.other)
+    }
+
+    private func mutes(
+        of user: UserID, _ app: AppID, after: ConversationID?, _ limit: Int
+    ) throws(StoreError) -> BackendReading? {
+        guard try isThere(user, app) else { return nil }
+        let (rows, last) = cut(
+            try snapshot.records(
+                SettingsRecord.self,
+                Scan(
+                    prefix: [.app(app), .user(user)], after: after.map { [.identifier($0)] },
+                    limit: limit + 1)),
+            to: limit)
+        var muted: [SettingsRecord] = []
+        for settings in rows where settings.isMuted(now: now) {
+            let key: [ColumnValue] = [.app(app), .identifier(settings.conversation)]
+            let membership = try snapshot.record(ParticipantRecord.self, key + [.user(user)])
+            guard let membership, membership.leftRevision == nil,
+                try conversation(app, settings.conversation) != nil
+            else { continue }
+            muted.append(settings)
+        }
+        return .mutes(muted, next: last?.conversation)
     }
 }
 

@@ -19,6 +19,10 @@ public enum BackendQuery: Equatable, Sendable {
     /// The conversations a user takes part in, by id; `bytes`: of content a piece should not
     /// exceed, while one conversation is always given.
     case conversations(UserID, after: ConversationID?, limit: Int, bytes: Int)
+    /// Whom a user blocks, by name.
+    case blocks(UserID, after: UserID?, limit: Int)
+    /// What a user has muted now of the conversations the user takes part in, by id.
+    case mutes(UserID, after: ConversationID?, limit: Int)
     /// All of them, by id.
     case webhooks
     case webhook(WebhookID)
@@ -59,6 +63,8 @@ public enum BackendReading: Equatable, Sendable {
     case users([UserRecord], next: UserID?)
     case allConversations([ConversationRecord], next: ConversationID?)
     case conversations([UserConversation], next: ConversationID?)
+    case blocks([BlockRecord], next: UserID?)
+    case mutes([SettingsRecord], next: ConversationID?)
     case webhooks([WebhookRecord])
     case webhook(WebhookRecord)
     /// `last`: where to go on later, when more have been dropped.

@@ -29,7 +29,7 @@ enum ReadRoutes {
             answerBytes: HTTPResponse.listBytesMax, .keyed(conversations)),
     ]
 
-    private static let paging: Set<String> = ["limit", "cursor"]
+    static let paging: Set<String> = ["limit", "cursor"]
 
     /// Rows of a list unless the request says how many, and the most it can say.
     static let rowsDefault = 100
@@ -43,7 +43,7 @@ enum ReadRoutes {
     /// What one message becomes in JSON, where each of its bytes is a control character.
     static let messageBytes = 512 * 1024
 
-    private static func read(
+    static func read(
         _ app: AppID, _ query: BackendQuery, orNo thing: String,
         _ answer: @escaping (BackendReading) throws(Problem) -> HTTPResponse?
     ) -> Step {
@@ -177,13 +177,13 @@ enum ReadRoutes {
         }
     }
 
-    private static func rows(_ call: Call) throws(Problem) -> Int {
+    static func rows(_ call: Call) throws(Problem) -> Int {
         try call.limit(default: rowsDefault, max: rowsMax)
     }
 }
 
 extension String {
-    fileprivate static func name(
+    static func name(
         _ list: PageCursor.List, _ address: PageCursor.Address, _ user: UserID
     ) -> String {
         PageCursor(list, of: address, Array(user.name.utf8)).text

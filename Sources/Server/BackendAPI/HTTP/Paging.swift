@@ -20,6 +20,8 @@ struct PageCursor: Equatable {
         case audit = 8
         case users = 9
         case allConversations = 10
+        case blocks = 11
+        case mutes = 12
     }
 
     /// The app and the path, shortened: no two lists that somebody pages through share one.
