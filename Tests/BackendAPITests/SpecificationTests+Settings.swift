@@ -8,7 +8,9 @@ extension SpecificationTests {
     private static let mute = "/v1/users/anna/conversations/\(conversation)/mute"
     private static let block = "/v1/users/anna/blocks/ben"
 
-    static let settingReads = ["/v1/users/anna/blocks", "/v1/users/anna/mutes"]
+    static let settingReads = [
+        "/v1/users/anna/blocks", "/v1/users/anna/mutes", "/v1/users/anna/messages",
+    ]
 
     /// Requests that change something, and what they take.
     static let settingChanges: [(method: String, path: String, body: String)] = [

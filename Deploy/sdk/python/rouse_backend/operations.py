@@ -632,6 +632,30 @@ class Operations:
             key=idempotency_key,
         )
 
+    def list_user_messages(
+        self,
+        user: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> MessageList:
+        """List what a user wrote.
+
+        By conversation, newest first in each; also of conversations that the user has left,
+        and not of those that were deleted for everyone. Deleted messages are listed without
+        their content. Others' messages are looked through for it, 1,000 a piece at most and 8
+        MiB of content, so that a piece may be shorter than asked for, or empty, and yet have a
+        `next`: in conversations with many messages this is slow, and meant for what is asked
+        seldom, as what the app holds of one user.
+        """
+        answer: MessageList = self._ask(
+            'GET',
+            '/v1/users/{user}/messages',
+            {'user': user},
+            query={'limit': limit, 'cursor': cursor},
+        )
+        return answer
+
     def revoke_sessions(self, user: str, *, reauthenticate: bool | None = None) -> None:
         """End all sessions of a user.
 

@@ -53,6 +53,9 @@ extension PageReader {
             return try blocks(of: user, app, after: after, min(limit, limits.listRows))
         case .mutes(let user, let after, let limit):
             return try mutes(of: user, app, after: after, min(limit, limits.listRows))
+        case .written(let user, let after, let limit, let bytes):
+            return try written(
+                by: user, app, after: after, min(limit, limits.listRows), bytes: bytes, limits)
         case .webhooks:
             return .webhooks(
                 try snapshot.records(
@@ -86,7 +89,7 @@ extension PageReader {
     }
 
     /// Also under an id that was merged into it (MSG-24).
-    private func conversation(
+    func conversation(
         _ app: AppID, _ id: ConversationID
     ) throws(StoreError) -> ConversationRecord? {
         let alias = try snapshot.record(AliasRecord.self, [.app(app), .identifier(id)])
@@ -125,7 +128,7 @@ extension PageReader {
     }
 
     /// Messages read at a time: what is read beyond the piece's bytes is thrown away.
-    private static let messagesChunk = 16
+    static let messagesChunk = 16
 
     private func messages(
         of conversation: ConversationRecord, _ range: MessageRange, _ limits: RuleLimits
@@ -274,7 +277,7 @@ extension PageReader {
 // What a user has set.
 extension PageReader {
     /// Whether there is such a user, and not on the way out.
-    private func isThere(_ user: UserID, _ app: AppID) throws(StoreError) -> Bool {
+    func isThere(_ user: UserID, _ app: AppID) throws(StoreError) -> Bool {
         let known = try snapshot.record(UserRecord.self, [.app(app), .user(user)])
         return known.map { $0.deletingSince == nil } ?? false
     }
@@ -319,7 +322,7 @@ extension PageReader {
 }
 
 extension MessageRecord {
-    fileprivate var contentBytes: Int {
+    var contentBytes: Int {
         parts.count + pushTitle.utf8.count + pushBody.utf8.count
     }
 }

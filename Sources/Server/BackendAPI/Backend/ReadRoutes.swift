@@ -27,6 +27,9 @@ enum ReadRoutes {
         Route(
             "GET", "/v1/users/{user}/conversations", query: paging,
             answerBytes: HTTPResponse.listBytesMax, .keyed(conversations)),
+        Route(
+            "GET", "/v1/users/{user}/messages", query: paging,
+            answerBytes: HTTPResponse.listBytesMax, .keyed(written)),
     ]
 
     static let paging: Set<String> = ["limit", "cursor"]
@@ -174,6 +177,23 @@ enum ReadRoutes {
                     let id = $0.conversation.conversation
                     return PageCursor(.conversations, of: address, id.bytes).text
                 }, body: { entry throws(Problem) in try UserConversationBody(entry) })
+        }
+    }
+
+    static func written(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let query = BackendQuery.written(
+            try call.user(), after: try call.writtenCursor(),
+            limit: try call.limit(default: messagesDefault, max: messagesMax),
+            bytes: messagesBytes)
+        let address = call.address
+        return read(app, query, orNo: "user") { reading throws(Problem) in
+            guard case .written(let all, let next) = reading else { return nil }
+            return try .list(
+                "messages", all, next: next.map { PageCursor(.written, of: address, $0).text },
+                after: {
+                    let place = WrittenPlace(conversation: $0.conversation, position: $0.position)
+                    return PageCursor(.written, of: address, place).text
+                }, body: { record throws(Problem) in try FullMessageBody(record) })
         }
     }
 
