@@ -103,6 +103,7 @@ import Wire
         try refuse(server, key, gets, other: try server.makeApp("other"))
         try schedule(server, key, other: try server.makeApp("fifth"))
         try takeBack(server, key, other: try server.makeApp("sixth"))
+        try setForUsers(server, key, other: try server.makeApp("seventh"))
         try deleteUser(server, key, other: try server.makeApp("third"))
         try administerWebhooks(server, key, other: try server.makeApp("fourth"))
         try administerCampaigns(
@@ -509,12 +510,15 @@ import Wire
             for path in Self.bare {
                 #expect(try server.send("POST", path, key: key).status == status)
             }
+            for (method, path, body) in Self.settingChanges {
+                #expect(try server.send(method, path, key: key, body).status == status)
+            }
             #expect(try server.send("GET", "/readyz").status == 503)
         }
         server.faults.failWrites(nil)
         for (error, status) in [(StoreError.unavailable("test"), 503), (.corrupt("test"), 500)] {
             server.faults.failReads(error)
-            for path in gets + ["/v1/scheduled", Self.scheduledPath] {
+            for path in gets + Self.settingReads + ["/v1/scheduled", Self.scheduledPath] {
                 #expect(try server.send("GET", path, key: key).status == status)
             }
         }

@@ -15,7 +15,7 @@ extension SpecificationTests {
     private static let changes: [(method: String, path: String, body: String)] = [
         ("POST", all, good), ("PATCH", one, #"{"active":true}"#), ("POST", one + "/secrets", "{}"),
         ("DELETE", one + "/secrets/second", ""), ("DELETE", one + "/secrets/newest", ""),
-        ("DELETE", one, ""),
+        ("POST", one + "/test", ""), ("DELETE", one, ""),
     ]
 
     func administerWebhooks(_ server: TestServer, _ key: String, other: String) throws {
@@ -40,11 +40,15 @@ extension SpecificationTests {
         #expect(try shown.json["state"].string == "active")
         #expect(try shown.json["events"].count == 11)
         #expect(try send("GET", Self.all).json["webhooks"].count == 1)
+        try tryOut(server, key)
         let narrowed = try send(
             "PATCH", Self.one, #"{"events":["message.read"],"active":false}"#)
         #expect(narrowed.status == 200)
         #expect(try narrowed.json["state"].string == "off")
         #expect(try narrowed.json["events"].count == 1)
+        let off = try send("POST", Self.one + "/test")
+        #expect(off.status == 409)
+        #expect(try off.json["detail"].string?.hasPrefix("the webhook is off, ") == true)
         let given = #"{"secret":"\#(Self.secret)"}"#
         let rotated = try send("POST", Self.one + "/secrets", given)
         #expect(rotated.status == 201)
@@ -64,6 +68,18 @@ extension SpecificationTests {
         #expect(answers == Array(repeating: 201, count: 15) + [422])
         #expect(try send("DELETE", Self.one).status == 204)
         #expect(try send("GET", Self.one).status == 404)
+    }
+
+    /// A test is no kind that can be asked for, and while one waits there is no second.
+    private func tryOut(_ server: TestServer, _ key: String) throws {
+        let asked = #"{"events":["webhook.test"]}"#
+        #expect(try server.send("PATCH", Self.one, key: key, asked).status == 400)
+        let first = try server.send("POST", Self.one + "/test", key: key)
+        #expect(first.status == 202)
+        #expect(try server.send("POST", Self.one + "/test", key: key).body == first.body)
+        let number = try #require(try first.json["number"].number)
+        let id = try #require(try first.json["id"].string)
+        #expect(id.hasSuffix(String(UInt64(number), radix: 16)))
     }
 
     private func refuseWebhooks(_ server: TestServer, _ key: String, other: String) throws {

@@ -54,6 +54,7 @@ extension Story {
         let all = "/apps/gone/webhooks"
         let one = all + "/\(Self.webhook)"
         _ = try operate("POST", all, NewWebhook(url: "http://127.0.0.1:9/"), or: 409)
+        _ = try operate("POST", one + "/test")
         _ = try operate("PATCH", one, ["active": false])
         _ = try operate("POST", one + "/secrets", [String: String](), or: 422)
         _ = try operate("DELETE", one + "/secrets/second")

@@ -16,10 +16,11 @@ enum Operation: CaseIterable {
     case backendCreate, backendAdd, publish, publishAs, backendRemove, backendEdit, backendDelete
     case backendEnd, backendMetadata, announce, takeBack, deleteUser, schedule
     case scheduleAnnouncement, cancel
+    case backendMute, backendUnmute, backendBlock, backendUnblock
     case revoke, challenge, suspendUser, resumeUser, tagUser, tagDevice
     // The backend's, about its app.
     case createWebhook, changeWebhook, removeWebhook, rotateSecret, endRotation
-    case undoRotation
+    case undoRotation, testWebhook
     case createCampaign, pauseCampaign, resumeCampaign, cancelCampaign
     // The administrator's.
     case putApp, removeApp, putIssuerKey, removeIssuerKey, putAPIKey, removeAPIKey, putCredential
@@ -87,6 +88,8 @@ extension Operation {
         case .announce: self = .announce
         case .takeBackAnnouncement: self = .takeBack
         case .deleteUser: self = .deleteUser
+        case .mute(let mute): self = mute.isMuted ? .backendMute : .backendUnmute
+        case .block(let block): self = block.isBlocked ? .backendBlock : .backendUnblock
         }
     }
 
@@ -140,6 +143,7 @@ extension Operation {
         case .rotate: self = .rotateSecret
         case .endRotation: self = .endRotation
         case .undoRotation: self = .undoRotation
+        case .test: self = .testWebhook
         case .claim: self = .claimDeliveries
         case .finish: self = .finishDelivery
         }
@@ -213,7 +217,9 @@ extension Operation {
         case .abandon: [.device: .nobody]
         case .readAnnouncement: [.announcement: .anyone, .user: .own]
         case .backendCreate: [.conversation: .nobody, .user: .nobody]
-        case .backendAdd, .backendRemove: [.conversation: .anyone, .user: .nobody]
+        case .backendAdd, .backendRemove, .backendMute, .backendUnmute:
+            [.conversation: .anyone, .user: .nobody]
+        case .backendBlock, .backendUnblock: [.user: .nobody]
         case .publish, .backendEdit, .backendDelete, .schedule:
             [.message: .nobody, .conversation: .nobody]
         case .publishAs: [.message: .anyone, .conversation: .anyone, .user: .nobody]
@@ -225,7 +231,8 @@ extension Operation {
             [.user: .nobody]
         case .removeDevice, .tagDevice: [.device: .anyone, .user: .nobody]
         case .createWebhook, .changeWebhook, .removeWebhook, .rotateSecret, .endRotation,
-            .undoRotation, .createCampaign, .pauseCampaign, .resumeCampaign, .cancelCampaign,
+            .undoRotation, .testWebhook, .createCampaign, .pauseCampaign, .resumeCampaign,
+            .cancelCampaign,
             .putApp, .removeApp, .putIssuerKey, .removeIssuerKey, .putAPIKey, .removeAPIKey,
             .putCredential,
             .removeCredential, .suspendApp, .resumeApp:
@@ -253,7 +260,9 @@ extension Operation {
         case .putAPIKey: has(.removeAPIKey)
         case .putCredential: has(.removeCredential)
         case .createWebhook:
-            has(.changeWebhook, .removeWebhook, .rotateSecret, .endRotation, .undoRotation)
+            has(
+                .changeWebhook, .removeWebhook, .rotateSecret, .endRotation, .undoRotation,
+                .testWebhook)
         default: has(.pauseCampaign, .resumeCampaign, .cancelCampaign)
         }
     }

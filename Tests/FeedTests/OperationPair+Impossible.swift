@@ -52,7 +52,7 @@ extension OperationPair {
 
     private static let byMembers: Set<Operation> = [
         .add, .send, .edit, .delete, .remove, .leave, .end, .setMetadata, .mute, .unmute,
-        .publishAs,
+        .publishAs, .backendMute, .backendUnmute,
     ]
     private static let aboutMessages: Set<Operation> = [
         .edit, .delete, .hide, .read, .backendEdit, .backendDelete,
@@ -84,7 +84,8 @@ extension OperationPair {
         case .deleteUser:
             if Self.ofSessions.contains(second) { return "nobody is logged in" }
             if second(
-                .revoke, .challenge, .suspendUser, .resumeUser, .tagUser, .tagDevice, .removeDevice)
+                .revoke, .challenge, .suspendUser, .resumeUser, .tagUser, .tagDevice, .removeDevice,
+                .backendMute, .backendUnmute, .backendBlock, .backendUnblock)
             {
                 return "there is no such user"
             }

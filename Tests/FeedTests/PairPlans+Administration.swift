@@ -120,6 +120,7 @@ extension PairWorld {
         case .removeWebhook: return .webhooks(.remove(webhook))
         case .rotateSecret: return .webhooks(.rotate(webhook, secret: "next"))
         case .undoRotation: return .webhooks(.undoRotation(webhook))
+        case .testWebhook: return .webhooks(.test(webhook))
         default: return .webhooks(.endRotation(webhook))
         }
     }

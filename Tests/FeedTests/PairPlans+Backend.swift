@@ -14,12 +14,12 @@ extension PairWorld {
         case .announce, .scheduleAnnouncement: return announced(operation, on: thing)
         case .takeBack: return takenBack(thing)
         case .cancel: return cancelled(thing)
+        case .backendBlock, .backendUnblock: return blocked(operation, by: named)
         case .publish, .publishAs, .schedule: return said(operation, on: thing, named)
         default: break
         }
-        guard let id = room(thing, of: operation == .backendRemove ? named : nil) else {
-            return nil
-        }
+        let isMembers = [.backendRemove, .backendMute, .backendUnmute].contains(operation)
+        guard let id = room(thing, of: isMembers ? named : nil) else { return nil }
         let users = [Self.names[named]]
         let members: [(Thing, Int?)] = [(.conversation(id), named), (.user(named), nil)]
         switch operation {
@@ -32,6 +32,13 @@ extension PairWorld {
             return Plan(
                 request: .removeParticipants(app: app, request, idempotency: nil),
                 touches: members)
+        case .backendMute, .backendUnmute:
+            let isMuted = operation == .backendMute
+            let mute = MuteChange(
+                user(named), id, isMuted: isMuted,
+                until: isMuted && chance.next() % 3 == 0 ? later() : nil)
+            return Plan(
+                request: .mute(app: app, mute, idempotency: nil), touches: members)
         case .backendEnd:
             return Plan(
                 request: .deleteConversation(app: app, id, idempotency: nil),
@@ -102,6 +109,14 @@ extension PairWorld {
         return Plan(
             request: .schedules(.cancel(app: World.app, id, idempotency: nil)),
             touches: [(named, nil)])
+    }
+
+    private func blocked(_ operation: Operation, by named: Int) -> Plan {
+        let block = BlockChange(
+            user(named), user(anyone(but: named)), isBlocked: operation == .backendBlock)
+        return Plan(
+            request: .block(app: World.app, block, idempotency: nil),
+            touches: [(.user(named), nil)])
     }
 
     private func takenBack(_ thing: Thing?) -> Plan? {

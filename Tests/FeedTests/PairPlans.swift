@@ -16,13 +16,15 @@ extension PairWorld {
             told(operation, on: thing, by: party)
         case .backendCreate, .backendAdd, .publish, .publishAs, .backendRemove, .backendEdit,
             .backendDelete, .backendEnd, .backendMetadata, .announce, .takeBack, .schedule,
-            .scheduleAnnouncement, .cancel:
+            .scheduleAnnouncement, .cancel, .backendMute, .backendUnmute, .backendBlock,
+            .backendUnblock:
             published(operation, on: thing, by: party)
         case .deleteUser, .revoke, .challenge, .suspendUser, .resumeUser, .tagUser, .tagDevice,
             .removeDevice:
             administered(operation, on: thing, by: party)
         case .createWebhook, .changeWebhook, .removeWebhook, .rotateSecret, .endRotation,
-            .undoRotation, .createCampaign, .pauseCampaign, .resumeCampaign, .cancelCampaign,
+            .undoRotation, .testWebhook, .createCampaign, .pauseCampaign, .resumeCampaign,
+            .cancelCampaign,
             .putApp, .removeApp, .putIssuerKey, .removeIssuerKey, .putAPIKey, .removeAPIKey,
             .putCredential,
             .removeCredential, .suspendApp, .resumeApp:

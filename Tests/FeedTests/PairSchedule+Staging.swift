@@ -102,7 +102,7 @@ extension PairSchedule {
     private func provide(for operation: Operation, of who: Int) throws {
         switch operation {
         case .send, .leave, .setMetadata, .clear, .mute, .unmute, .add, .remove, .publishAs,
-            .backendRemove:
+            .backendRemove, .backendMute, .backendUnmute:
             if state.rooms(of: who).count < 2 { try newRoom(madeBy: who) }
         case .end:
             for _ in 0..<2 where state.rooms(of: who, madeBy: who).count < 2 {

@@ -46,7 +46,8 @@ extension PairSchedule {
     static let common: [Operation] = [
         .send, .send, .publishAs, .publish, .read, .read, .add, .backendAdd, .remove, .leave,
         .edit, .delete, .hide, .clear, .mute, .unmute, .block, .unblock, .setMetadata,
-        .acknowledge, .sync, .announce, .readAnnouncement, .takeBack,
+        .acknowledge, .sync, .announce, .readAnnouncement, .takeBack, .backendMute,
+        .backendUnmute, .backendBlock, .backendUnblock,
     ]
 
     func something() throws {

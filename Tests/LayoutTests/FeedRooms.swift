@@ -61,8 +61,8 @@ let feedRooms: [Room] = [
         folder: "Membership",
         uses: ["Unread", "Wakes", "Entries"],
         doors: [
-            "blockUser(_:_:)", "isBlocked(_:by:_:)", "lockConversation(_:_:)", "membership(_:_:_:)",
-            "metadata(of:)", "muteConversation(_:_:)", "participant(_:_:_:)",
+            "block(_:_:)", "isBlocked(_:by:_:)", "lockConversation(_:_:)", "membership(_:_:_:)",
+            "metadata(of:)", "mute(_:_:)", "participant(_:_:_:)",
             "reachableConversation(_:_:_:)", "reaches(_:_:_:)", "refuseBlocked(_:by:_:)",
             "refuseDeleting(_:_:)", "target(_:_:)",
         ]),

@@ -24,6 +24,9 @@ import Testing
             Demo.Chapter(
                 "taken-back", "A backend takes back what it announced by mistake",
                 Demo.announcementTakenBack),
+            Demo.Chapter("muted", "A backend mutes a talk for its user", Demo.mutedByTheBackend),
+            Demo.Chapter(
+                "blocked", "A backend blocks somebody for its user", Demo.blockedByTheBackend),
             Demo.Chapter("killed", "A kill in the middle of a wake", Demo.killedInTheMiddle),
             Demo.Chapter("alerted", "Alerted, and then woken", Demo.alertedAndSynced),
         ]
@@ -131,6 +134,40 @@ extension Demo {
         try command(ControlRequest(.deviceFetch, device: Self.ben))
         try see(Self.ben, .removed, "removes it") { $0.identifier == mistake }
         try screenShows(Self.ben, [parcel], icon: 0)
+    }
+
+    /// The phone has what came meanwhile, shows none of it, and counts it when the mute has ended.
+    func mutedByTheBackend() throws(ScenarioError) {
+        let parcel = "Your parcel is at the door"
+        try backend.mute("ben", Self.benTalk, true)
+        let quiet = try publish("Psst", to: Self.benTalk)
+        try command(ControlRequest(.deviceFetch, device: Self.ben))
+        try seeApplied(Self.ben, quiet)
+        try see(Self.ben, .completed, "refreshes itself")
+        try screenShows(Self.ben, [parcel], icon: 0)
+        try expectNone(Self.ben, .push, "it was woken")
+        try backend.mute("ben", Self.benTalk, false)
+        try command(ControlRequest(.deviceFetch, device: Self.ben))
+        try see(Self.ben, .badge, "counts it") { $0.badge == 1 }
+        try screenShows(Self.ben, [parcel], icon: 1)
+    }
+
+    /// What was sent while the block lasted does not come after it either.
+    func blockedByTheBackend() throws(ScenarioError) {
+        let parcel = "Your parcel is at the door"
+        try backend.block("ben", "anna", true)
+        let unheard = try publish("Can you hear me?", to: Self.benTalk)
+        try command(ControlRequest(.deviceFetch, device: Self.ben))
+        try see(Self.ben, .completed, "refreshes itself")
+        try screenShows(Self.ben, [parcel], icon: 1)
+        try backend.block("ben", "anna", false)
+        let heard = try publish("And now?", to: Self.benTalk)
+        try command(ControlRequest(.deviceFetch, device: Self.ben))
+        try seeOwn(Self.ben, heard)
+        try screenShows(Self.ben, [parcel, "And now?"], icon: 2)
+        try expectNone(Self.ben, .applied, "it came") { event in
+            event.messages?.contains { $0.message == unheard.id } ?? false
+        }
     }
 
     func killedInTheMiddle() throws(ScenarioError) {

@@ -203,6 +203,7 @@ def look(tenant):
         f"/v1/conversations/{room}/participants", f"/v1/conversations/{room}/receipts",
         f"/v1/messages/{message}", f"/v1/messages/{message}/explain?user={user}",
         f"/v1/users/{user}", f"/v1/users/{user}/devices", f"/v1/users/{user}/conversations",
+        f"/v1/users/{user}/mutes", f"/v1/users/{user}/blocks",
         f"/v1/devices/{device}", f"/v1/devices/{device}/wakes", "/v1/webhooks",
         "/v1/campaigns", "/v1/scheduled", "/v1/push/feedback",
     ]))
@@ -223,6 +224,8 @@ def change(tenant):
         ("POST", "/v1/announcements",
          {"users": [user], "push": {"title": tenant.mark},
           "parts": [{"mime_type": "text/plain", "text": tenant.text()}]}),
+        ("PUT", f"/v1/users/{user}/conversations/{room}/mute", {}),
+        ("DELETE", f"/v1/users/{user}/conversations/{room}/mute", None),
         ("POST", f"/v1/users/{user}/sessions/revoke", None),
         ("POST", "/v1/webhooks", {"url": f"https://127.0.0.1:9/{tenant.mark}",
                                   "events": ["message.published"]}),

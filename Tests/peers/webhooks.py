@@ -290,6 +290,41 @@ class Story:
         self.server.admin("app", "webhook", "set", "chat", self.hook, "--active", "yes")
         self.caught_up("events after 410")
 
+    def tried_out(self):
+        """The test comes to the one webhook, though it asks for deletions alone, and is signed."""
+        quiet = Receiver()
+        quiet.start()
+        body = {"url": f"http://127.0.0.1:{quiet.port}/q", "events": ["message.deleted"]}
+        made = self.server.ask("POST", "/v1/webhooks", body, self.key)
+        quiet.secrets = [made["secret"]]
+        hook = f"/v1/webhooks/{made['id']}"
+        self.publish(1)
+        self.caught_up("a message that the quiet one does not ask for")
+        told = self.server.ask("POST", f"{hook}/test", None, self.key)
+        quiet.wait("the test", lambda: len(quiet.events) == 1)
+        event = quiet.events[0]
+        assert event.keys() == {"id", "number", "kind", "at"}, event
+        assert (event["kind"], event["id"], event["number"]) == (
+            "webhook.test", told["id"], told["number"]), (event, told)
+        # What came of it is told as of any delivery, and by the command line, too.
+        for mood, wanted in ((200, None), (404, "the receiver answered 404")):
+            quiet.mood = lambda number, mood=mood: mood
+            if mood != 200:
+                self.server.admin("app", "webhook", "test", "chat", made["id"])
+            for _ in range(PATIENCE * 10):
+                found = self.server.ask("GET", hook, None, self.key)
+                if found.get("last_status") == mood:
+                    break
+                time.sleep(0.1)
+            assert found.get("last_error") == wanted and found["state"] == "active", found
+        assert found["attempts"] >= 1 and "last_success_at" in found, found
+        quiet.mood = lambda number: 200
+        quiet.wait("the second test, which was refused at first", lambda: len(quiet.events) == 2)
+        assert not quiet.problems, quiet.problems
+        assert all(event["kind"] != "webhook.test" for event in self.receiver.events)
+        self.server.ask("DELETE", hook, None, self.key)
+        quiet.stop()
+
     def forbidden_address(self):
         with socket.create_server(("127.0.0.2", 0)) as listening:
             listening.settimeout(0.1)
@@ -325,7 +360,7 @@ class Story:
 
     def tell(self):
         for act in (self.failures, self.killed_server, self.dead_receiver, self.rotation,
-                    self.deactivation, self.forbidden_address, self.secrets):
+                    self.deactivation, self.tried_out, self.forbidden_address, self.secrets):
             act()
             assert not self.receiver.problems, (act.__name__, self.receiver.problems[:5])
         self.server.stop()

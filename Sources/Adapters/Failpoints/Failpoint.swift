@@ -91,7 +91,9 @@ public enum Failpoint: Hashable, Sendable {
         /// Mutations of clients.
         case clientConversation, clientParticipants, clientMessage, logout
         case clientRemoval, clientEdit, clientDeletion, clientConversationDeletion
-        case clientMetadata, mute, block
+        case clientMetadata
+        /// Of clients, and of backends for them.
+        case mute, block
         /// Requests of backends.
         case createConversation, addParticipants, publish, changeMetadata, announce, deleteUser
         case removeParticipants, editMessage, deleteMessage, deleteConversation
@@ -110,7 +112,7 @@ public enum Failpoint: Hashable, Sendable {
         case campaignStep
         case demotion, recovery, alertRelease
         /// Webhooks, by operators and backends, and what their sender does.
-        case createWebhook, changeWebhook, removeWebhook, rotateWebhook
+        case createWebhook, changeWebhook, removeWebhook, rotateWebhook, testWebhook
         case claimDelivery, finishDelivery
     }
 

@@ -102,6 +102,8 @@ extension Change {
         case .announce: "announce"
         case .takeBackAnnouncement: "take_back_announcement"
         case .deleteUser: "delete_user"
+        case .mute: "mute"
+        case .block: "block"
         }
     }
 
@@ -112,7 +114,8 @@ extension Change {
             .takeBackAnnouncement:
             costs.turn + costs.recipient
         // The same, with what is named in the request or looked through for it.
-        case .createConversation, .addParticipants, .removeParticipants, .deleteConversation:
+        case .createConversation, .addParticipants, .removeParticipants, .deleteConversation,
+            .mute, .block:
             costs.turn + costs.change
         // Every device of the user is logged out.
         case .deleteUser: costs.devices * costs.forget + costs.change

@@ -197,7 +197,7 @@ public final class BackendAPI: Sendable {
 
     static let backendRoutes = RouteTable(
         routes: ConversationRoutes.all + AnnouncementRoutes.all + ScheduleRoutes.all
-            + UserRoutes.all + ReadRoutes.all
+            + UserRoutes.all + SettingRoutes.all + ReadRoutes.all
             + DeviceRoutes.all + AccessRoutes.all + WebhookRoutes.keyed + FeedbackRoutes.all
             + ExplainRoutes.all + CampaignRoutes.keyed
             + HealthRoutes.all + DescriptionRoutes.all)

@@ -127,6 +127,8 @@ extension Change {
         case .announce: .announce
         case .takeBackAnnouncement: .takeBackAnnouncement
         case .deleteUser: .deleteUser
+        case .mute: .mute
+        case .block: .block
         }
     }
 }
@@ -138,6 +140,7 @@ extension WebhookRequest {
         case .change: [.changeWebhook]
         case .remove: [.removeWebhook]
         case .rotate, .endRotation, .undoRotation: [.rotateWebhook]
+        case .test: [.testWebhook]
         case .claim: []
         case .finish: [.finishDelivery]
         }

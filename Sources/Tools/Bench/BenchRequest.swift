@@ -13,7 +13,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
     case mutateDelete, mutateEnd, mutateMetadata, mutateMute, mutateBlock, mutateNothing
     case createConversation, addParticipants, publish, removeParticipants, editMessage
     case deleteMessage, deleteConversation, changeMetadata, announce, deleteUser
-    case takeBackAnnouncement
+    case takeBackAnnouncement, mute, block
     case putSetting, removeSetting, removeDevice, revokeSessions, suspendUser, resumeUser
     case suspendApp, resumeApp, removeApp
     case createWebhook, changeWebhook, claimDeliveries, finishDelivery
@@ -75,6 +75,8 @@ public enum BenchRequest: String, CaseIterable, Sendable {
         case .announce: self = .announce
         case .takeBackAnnouncement: self = .takeBackAnnouncement
         case .deleteUser: self = .deleteUser
+        case .mute: self = .mute
+        case .block: self = .block
         }
     }
 
@@ -115,7 +117,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
     private init(_ request: WebhookRequest) {
         switch request {
         case .create: self = .createWebhook
-        case .change, .remove, .rotate, .endRotation, .undoRotation: self = .changeWebhook
+        case .change, .remove, .rotate, .endRotation, .undoRotation, .test: self = .changeWebhook
         case .claim: self = .claimDeliveries
         case .finish: self = .finishDelivery
         }
@@ -171,6 +173,7 @@ public enum BenchRequest: String, CaseIterable, Sendable {
         case .announce: .kinds([.announce, .announceThousand])
         case .takeBackAnnouncement: .kinds([.announceThousand])
         case .deleteUser: .kinds([.deleteUser])
+        case .mute, .block: .none("the same rule as a device's, without its number")
         case .putSetting, .removeSetting: .kinds([.administer])
         case .removeDevice: .kinds([.removeDevice])
         case .revokeSessions: .kinds([.revoke])

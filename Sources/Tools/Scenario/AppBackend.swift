@@ -136,6 +136,21 @@ final class AppBackend {
         try call(api, "DELETE", "/v1/announcements/\(id)", Nothing?.none)
     }
 
+    /// For a user, as if one of the user's devices had done it.
+    func mute(_ user: String, _ conversation: String, _ isMuted: Bool) throws(ScenarioError) {
+        let path = "/v1/users/\(user)/conversations/\(conversation)/mute"
+        if isMuted {
+            try call(api, "PUT", path, [String: String]())
+        } else {
+            try call(api, "DELETE", path, Nothing?.none)
+        }
+    }
+
+    func block(_ user: String, _ other: String, _ isBlocked: Bool) throws(ScenarioError) {
+        let path = "/v1/users/\(user)/blocks/\(other)"
+        try call(api, isBlocked ? "PUT" : "DELETE", path, Nothing?.none)
+    }
+
     func device(_ id: String) throws(ScenarioError) -> DeviceFacts {
         try Self.decoded(DeviceFacts.self, try call(api, "GET", "/v1/devices/\(id)", Nothing?.none))
     }

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from .types import (
     Announcement,
     AnnouncementInput,
+    BlockList,
     Campaign,
     CampaignFates,
     CampaignInput,
@@ -33,6 +34,8 @@ from .types import (
     MessageList,
     Metadata,
     MetadataChanges,
+    MuteInput,
+    MuteList,
     NamedUsers,
     ParticipantList,
     ReceiptList,
@@ -51,6 +54,7 @@ from .types import (
     WebhookInput,
     WebhookList,
     WebhookSecretInput,
+    WebhookTest,
 )
 
 
@@ -508,6 +512,150 @@ class Operations:
         )
         return answer
 
+    def mute_conversation(
+        self,
+        user: str,
+        conversation: str,
+        body: MuteInput,
+        *,
+        idempotency_key: str | None = None,
+    ) -> None:
+        """Mute a conversation for one user.
+
+        As if one of the user's devices had done it: messages of it come as ever, and wake,
+        alert and count on the icon no more, until it is ended, or `until`. All of the user's
+        devices are told; nobody else is. What is so already stays as it is.
+        """
+        self._ask(
+            'PUT',
+            '/v1/users/{user}/conversations/{conversation}/mute',
+            {'user': user, 'conversation': conversation},
+            body=body,
+            is_keyed=True,
+            key=idempotency_key,
+        )
+
+    def unmute_conversation(
+        self,
+        user: str,
+        conversation: str,
+        *,
+        idempotency_key: str | None = None,
+    ) -> None:
+        """End the mute of a conversation for one user.
+
+        What came meanwhile and is unread counts on the icon again. It takes no body. What is
+        not muted stays as it is.
+        """
+        self._ask(
+            'DELETE',
+            '/v1/users/{user}/conversations/{conversation}/mute',
+            {'user': user, 'conversation': conversation},
+            is_keyed=True,
+            key=idempotency_key,
+        )
+
+    def list_mutes(
+        self,
+        user: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> MuteList:
+        """List what a user has muted.
+
+        Of the conversations the user takes part in, by id, those that are muted now, on a
+        device or by the backend. Others are passed over, so that a piece may be shorter than
+        asked for, or empty, and yet have a `next`.
+        """
+        answer: MuteList = self._ask(
+            'GET',
+            '/v1/users/{user}/mutes',
+            {'user': user},
+            query={'limit': limit, 'cursor': cursor},
+        )
+        return answer
+
+    def list_blocks(
+        self,
+        user: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> BlockList:
+        """List whom a user blocks.
+
+        By name, byte by byte. Blocks that have ended are passed over, so that a piece may be
+        shorter than asked for, or empty, and yet have a `next`.
+        """
+        answer: BlockList = self._ask(
+            'GET',
+            '/v1/users/{user}/blocks',
+            {'user': user},
+            query={'limit': limit, 'cursor': cursor},
+        )
+        return answer
+
+    def block_user(self, user: str, other: str, *, idempotency_key: str | None = None) -> None:
+        """Block a user for another one.
+
+        As if one of the devices of `user` had done it: what `other` sends comes to `user` no
+        more, and `other` makes no conversation with `user` and adds `user` to none. All
+        devices of `user` are told; nobody else is. It takes no body. Who is blocked stays so.
+        A user can block 1,000 names (422); one whose block has ended counts on.
+        """
+        self._ask(
+            'PUT',
+            '/v1/users/{user}/blocks/{other}',
+            {'user': user, 'other': other},
+            is_keyed=True,
+            key=idempotency_key,
+        )
+
+    def unblock_user(
+        self,
+        user: str,
+        other: str,
+        *,
+        idempotency_key: str | None = None,
+    ) -> None:
+        """End a user's block of another one.
+
+        What was sent meanwhile does not come any more. It takes no body. Who is not blocked
+        stays so.
+        """
+        self._ask(
+            'DELETE',
+            '/v1/users/{user}/blocks/{other}',
+            {'user': user, 'other': other},
+            is_keyed=True,
+            key=idempotency_key,
+        )
+
+    def list_user_messages(
+        self,
+        user: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> MessageList:
+        """List what a user wrote.
+
+        By conversation, newest first in each; also of conversations that the user has left,
+        and not of those that were deleted for everyone. Deleted messages are listed without
+        their content. Others' messages are looked through for it, 1,000 a piece at most and 8
+        MiB of content, so that a piece may be shorter than asked for, or empty, and yet have a
+        `next`: in conversations with many messages this is slow, and meant for what is asked
+        seldom, as what the app holds of one user.
+        """
+        answer: MessageList = self._ask(
+            'GET',
+            '/v1/users/{user}/messages',
+            {'user': user},
+            query={'limit': limit, 'cursor': cursor},
+        )
+        return answer
+
     def revoke_sessions(self, user: str, *, reauthenticate: bool | None = None) -> None:
         """End all sessions of a user.
 
@@ -651,6 +799,25 @@ class Operations:
         answer: Webhook = self._ask(
             'DELETE',
             '/v1/webhooks/{webhook}/secrets/newest',
+            {'webhook': webhook},
+        )
+        return answer
+
+    def test_webhook(self, webhook: str) -> WebhookTest:
+        """Try a webhook out.
+
+        Its receiver gets an event `webhook.test`, whatever events the webhook asks for, signed
+        and delivered as all others: in its turn behind what waits, and what waits for its next
+        attempt is sent at once. What comes of it stands in the webhook as of any delivery:
+        `last_status`, `last_error`, `attempts`, `last_success_at`; it counts as any other. It
+        takes no body. While one waits, a repetition is that one. A webhook that is not
+        `active` is sent nothing: it is refused with 409 (`conflict`), and nothing is kept for
+        later. Switched off before the receiver has it, the webhook does not get it later
+        either.
+        """
+        answer: WebhookTest = self._ask(
+            'POST',
+            '/v1/webhooks/{webhook}/test',
             {'webhook': webhook},
         )
         return answer

@@ -839,6 +839,46 @@ class WebhookSecretInput(TypedDict):
     secret: NotRequired[WebhookSecret]
 
 
+class MuteInput(TypedDict):
+    """`MuteInput` of the description."""
+
+    until: NotRequired[str]
+
+
+class MuteList(TypedDict):
+    """`MuteList` of the description."""
+
+    mutes: list[Mute]
+    next: NotRequired[Next]
+
+
+class Mute(TypedDict):
+    """`Mute` of the description."""
+
+    conversation_id: Id
+    until: NotRequired[Time]
+
+
+class BlockList(TypedDict):
+    """`BlockList` of the description."""
+
+    blocks: list[Block]
+    next: NotRequired[Next]
+
+
+class Block(TypedDict):
+    """`Block` of the description."""
+
+    user: User
+
+
+class WebhookTest(TypedDict):
+    """The event, as the receiver gets it."""
+
+    id: Id
+    number: Count
+
+
 class WebhookList(TypedDict):
     """`WebhookList` of the description."""
 

@@ -31,6 +31,12 @@ extension Work {
             try takeBackAnnouncement(app, announcement)
             return .done
         case .deleteUser(let user): return try deleteUser(app, user)
+        case .mute(let request):
+            try mute(app, request)
+            return .done
+        case .block(let request):
+            try block(app, request)
+            return .done
         }
     }
 }
@@ -43,7 +49,6 @@ enum ClientChange {
     case hideMessage(MessageID?)
     case clearConversation(ConversationID?)
     case mute(MuteConversation)
-    case block(BlockUser)
     /// Of this device.
     case forgetDevice
 }
@@ -67,7 +72,8 @@ extension Mutation.Operation {
                 : .clearConversation(request.conversation)
         case .changeMetadata(let request): .shared(.changeMetadata(request))
         case .muteConversation(let request): .mute(request)
-        case .blockUser(let request): .block(request)
+        case .blockUser(let request):
+            .shared(.block(BlockChange(user, UserID(request.user), isBlocked: request.blocked)))
         }
     }
 }

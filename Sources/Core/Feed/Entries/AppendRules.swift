@@ -6,7 +6,7 @@ import Wire
 struct OpenFeed {
     var user: UserRecord
     /// As stored; `nil`: not yet.
-    fileprivate let before: UserRecord?
+    let before: UserRecord?
     fileprivate(set) var kinds: UInt32 = 0
     fileprivate(set) var visible: [(entry: EntryRecord, urgency: Urgency)] = []
     fileprivate(set) var useful: [EntryRecord] = []

@@ -49,6 +49,13 @@ extension PageReader {
         case .conversations(let user, let after, let limit, let bytes):
             return try conversations(
                 of: user, app, after: after, min(limit, limits.listRows), bytes: bytes)
+        case .blocks(let user, let after, let limit):
+            return try blocks(of: user, app, after: after, min(limit, limits.listRows))
+        case .mutes(let user, let after, let limit):
+            return try mutes(of: user, app, after: after, min(limit, limits.listRows))
+        case .written(let user, let after, let limit, let bytes):
+            return try written(
+                by: user, app, after: after, min(limit, limits.listRows), bytes: bytes, limits)
         case .webhooks:
             return .webhooks(
                 try snapshot.records(
@@ -82,7 +89,7 @@ extension PageReader {
     }
 
     /// Also under an id that was merged into it (MSG-24).
-    private func conversation(
+    func conversation(
         _ app: AppID, _ id: ConversationID
     ) throws(StoreError) -> ConversationRecord? {
         let alias = try snapshot.record(AliasRecord.self, [.app(app), .identifier(id)])
@@ -121,7 +128,7 @@ extension PageReader {
     }
 
     /// Messages read at a time: what is read beyond the piece's bytes is thrown away.
-    private static let messagesChunk = 16
+    static let messagesChunk = 16
 
     private func messages(
         of conversation: ConversationRecord, _ range: MessageRange, _ limits: RuleLimits
@@ -215,8 +222,7 @@ extension PageReader {
     private func conversations(
         of user: UserID, _ app: AppID, after: ConversationID?, _ limit: Int, bytes bytesMax: Int
     ) throws(StoreError) -> BackendReading? {
-        let known = try snapshot.record(UserRecord.self, [.app(app), .user(user)])
-        guard let known, known.deletingSince == nil else { return nil }
+        guard try isThere(user, app) else { return nil }
         let (rows, last) = cut(
             try snapshot.records(
                 ParticipantRecord.self,
@@ -268,8 +274,55 @@ extension PageReader {
     }
 }
 
+// What a user has set.
+extension PageReader {
+    /// Whether there is such a user, and not on the way out.
+    func isThere(_ user: UserID, _ app: AppID) throws(StoreError) -> Bool {
+        let known = try snapshot.record(UserRecord.self, [.app(app), .user(user)])
+        return known.map { $0.deletingSince == nil } ?? false
+    }
+
+    /// A block that has ended is a row, too, and passed over.
+    private func blocks(
+        of user: UserID, _ app: AppID, after: UserID?, _ limit: Int
+    ) throws(StoreError) -> BackendReading? {
+        guard try isThere(user, app) else { return nil }
+        let (rows, last) = cut(
+            try snapshot.records(
+                BlockRecord.self,
+                Scan(
+                    prefix: [.app(app), .user(user)], after: after.map { [.user($0)] },
+                    limit: limit + 1)),
+            to: limit)
+        return .blocks(rows.filter(\.isBlocked), next: last?.other)
+    }
+
+    private func mutes(
+        of user: UserID, _ app: AppID, after: ConversationID?, _ limit: Int
+    ) throws(StoreError) -> BackendReading? {
+        guard try isThere(user, app) else { return nil }
+        let (rows, last) = cut(
+            try snapshot.records(
+                SettingsRecord.self,
+                Scan(
+                    prefix: [.app(app), .user(user)], after: after.map { [.identifier($0)] },
+                    limit: limit + 1)),
+            to: limit)
+        var muted: [SettingsRecord] = []
+        for settings in rows where settings.isMuted(now: now) {
+            let key: [ColumnValue] = [.app(app), .identifier(settings.conversation)]
+            let membership = try snapshot.record(ParticipantRecord.self, key + [.user(user)])
+            guard let membership, membership.leftRevision == nil,
+                try conversation(app, settings.conversation) != nil
+            else { continue }
+            muted.append(settings)
+        }
+        return .mutes(muted, next: last?.conversation)
+    }
+}
+
 extension MessageRecord {
-    fileprivate var contentBytes: Int {
+    var contentBytes: Int {
         parts.count + pushTitle.utf8.count + pushBody.utf8.count
     }
 }

@@ -168,7 +168,7 @@ struct ReadHints {
         case .editMessage(let edit): messageChange(app, edit.message)
         case .deleteMessage(let id): messageChange(app, id)
         case .createConversation, .addParticipants, .removeParticipants, .deleteConversation,
-            .changeMetadata, .announce, .takeBackAnnouncement, .deleteUser:
+            .changeMetadata, .announce, .takeBackAnnouncement, .deleteUser, .mute, .block:
             break
         }
     }

@@ -1,7 +1,7 @@
 public import Model
 
 /// What a webhook can be told of. The raw value stands in rows and is the bit in
-/// `WebhookRecord.kinds`; it is never reused. The next free one is 11, the highest possible 62.
+/// `WebhookRecord.kinds`; it is never reused. The next free one is 12, the highest possible 62.
 public enum WebhookEventKind: UInt64, StoredNumber, CaseIterable {
     case messageCreated = 0
     case messageEdited = 1
@@ -17,6 +17,11 @@ public enum WebhookEventKind: UInt64, StoredNumber, CaseIterable {
     case tokenDropped = 9
     /// The deletion of a user is carried out.
     case userDeleted = 10
+    /// Its app has one webhook tried out, which hears of it whatever it asks for.
+    case webhookTest = 11
+
+    /// Those that a webhook asks for.
+    public static let askable = allCases.filter { $0 != .webhookTest }
 
     /// As backends write it (Protocol/webhooks.md, WHK-6).
     public var name: String {
@@ -32,6 +37,7 @@ public enum WebhookEventKind: UInt64, StoredNumber, CaseIterable {
         case .conversationDeleted: "conversation.deleted"
         case .tokenDropped: "device.token-dropped"
         case .userDeleted: "user.deleted"
+        case .webhookTest: "webhook.test"
         }
     }
 
@@ -51,7 +57,8 @@ public struct WebhookEventKinds: OptionSet, StoredNumber, Hashable {
         rawValue = kinds.reduce(0) { $0 | 1 << $1.rawValue }
     }
 
-    public static let all = WebhookEventKinds(WebhookEventKind.allCases)
+    /// All that can be asked for.
+    public static let all = WebhookEventKinds(WebhookEventKind.askable)
 
     public func contains(_ kind: WebhookEventKind) -> Bool {
         rawValue & 1 << kind.rawValue != 0

@@ -19,6 +19,13 @@ public enum BackendQuery: Equatable, Sendable {
     /// The conversations a user takes part in, by id; `bytes`: of content a piece should not
     /// exceed, while one conversation is always given.
     case conversations(UserID, after: ConversationID?, limit: Int, bytes: Int)
+    /// Whom a user blocks, by name.
+    case blocks(UserID, after: UserID?, limit: Int)
+    /// What a user has muted now of the conversations the user takes part in, by id.
+    case mutes(UserID, after: ConversationID?, limit: Int)
+    /// What a user wrote: by conversation, newest first; `bytes`: of content a piece should not
+    /// exceed, while one message is always given.
+    case written(UserID, after: WrittenPlace?, limit: Int, bytes: Int)
     /// All of them, by id.
     case webhooks
     case webhook(WebhookID)
@@ -59,12 +66,27 @@ public enum BackendReading: Equatable, Sendable {
     case users([UserRecord], next: UserID?)
     case allConversations([ConversationRecord], next: ConversationID?)
     case conversations([UserConversation], next: ConversationID?)
+    case blocks([BlockRecord], next: UserID?)
+    case mutes([SettingsRecord], next: ConversationID?)
+    case written([MessageRecord], next: WrittenPlace?)
     case webhooks([WebhookRecord])
     case webhook(WebhookRecord)
     /// `last`: where to go on later, when more have been dropped.
     case tokenFeedback([TokenFeedbackRecord], last: UInt64)
     case scheduled(ScheduledRecord)
     case schedule([ScheduledRecord], next: SchedulePlace?)
+}
+
+/// A place in the list of what a user wrote.
+public struct WrittenPlace: Equatable, Sendable {
+    public var conversation: ConversationID
+    /// What stands below it is still to be looked at.
+    public var position: UInt64
+
+    public init(conversation: ConversationID, position: UInt64) {
+        self.conversation = conversation
+        self.position = position
+    }
 }
 
 /// A place in the list of what is published at a time.

@@ -2,7 +2,7 @@ public import Model
 public import Wire
 
 /// What is changed for others than its author: a backend's request and a client's mutation are
-/// both one of these, and come to the same rules.
+/// both one of these, and come to the same rules. The last are of a backend alone.
 public enum Change: Equatable, Sendable {
     case createConversation(CreateConversation)
     case addParticipants(AddParticipants)
@@ -14,11 +14,47 @@ public enum Change: Equatable, Sendable {
     /// For everyone; `nil`: a client that named none.
     case deleteConversation(ConversationID?)
     case changeMetadata(ChangeMetadata)
-    /// No client's mutation is one of this and the two behind it.
+    /// No client's mutation is one of this and those behind it.
     case announce(Announcement)
     case takeBackAnnouncement(MessageID)
     /// Decides it; `continueDeletions` carries it out.
     case deleteUser(UserID)
+    /// As if one of the user's devices had asked; what is so already stays as it is.
+    case mute(MuteChange)
+    case block(BlockChange)
+}
+
+/// Whether a user hears of a conversation.
+public struct MuteChange: Equatable, Sendable {
+    public var user: UserID
+    /// `nil`: a client that named none.
+    public var conversation: ConversationID?
+    public var isMuted: Bool
+    /// When it ends by itself; `nil`: it does not.
+    public var until: Timestamp?
+
+    public init(
+        _ user: UserID, _ conversation: ConversationID?, isMuted: Bool, until: Timestamp? = nil
+    ) {
+        self.user = user
+        self.conversation = conversation
+        self.isMuted = isMuted
+        self.until = until
+    }
+}
+
+/// Whether a user keeps another one away.
+public struct BlockChange: Equatable, Sendable {
+    /// Who blocks.
+    public var user: UserID
+    public var other: UserID
+    public var isBlocked: Bool
+
+    public init(_ user: UserID, _ other: UserID, isBlocked: Bool) {
+        self.user = user
+        self.other = other
+        self.isBlocked = isBlocked
+    }
 }
 
 /// An Idempotency-Key and the request it stands for.
@@ -82,6 +118,14 @@ extension StoreRequest {
     public static func deleteUser(
         app: AppID, _ user: UserID, idempotency: Idempotency?
     ) -> Self { .change(app: app, .deleteUser(user), idempotency: idempotency) }
+
+    public static func mute(app: AppID, _ mute: MuteChange, idempotency: Idempotency?) -> Self {
+        .change(app: app, .mute(mute), idempotency: idempotency)
+    }
+
+    public static func block(app: AppID, _ block: BlockChange, idempotency: Idempotency?) -> Self {
+        .change(app: app, .block(block), idempotency: idempotency)
+    }
 }
 
 /// Who asks for a change of a conversation.

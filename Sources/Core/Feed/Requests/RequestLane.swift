@@ -49,6 +49,8 @@ extension Change {
         case .editMessage(let edit): edit.message.map { .message(app, $0) }
         case .deleteMessage(let message): message.map { .message(app, $0) }
         case .deleteUser(let user): .user(app, user)
+        case .mute(let mute): .user(app, mute.user)
+        case .block(let block): .user(app, block.user)
         case .announce, .takeBackAnnouncement: nil
         }
     }

@@ -286,6 +286,8 @@ public enum StoreAnswer: Equatable, Sendable {
     /// The nodes concerned, as they stand now.
     case ordered([NodeRecord])
     case webhook(WebhookRecord)
+    /// The event that tests a webhook.
+    case webhookTested(WebhookEventID)
     case deliveries(ClaimedDeliveries)
     /// `nil`: the claim was not the newest any more.
     case deliveryFinished(DeliveryEffect?)

@@ -12,6 +12,9 @@ public enum WebhookRequest: Equatable, Sendable {
     case endRotation(WebhookKey)
     /// Forgets the newest secret, so that the second one goes on alone.
     case undoRotation(WebhookKey)
+    /// Has it told `webhook.test`; while one waits, it stays that one. Refused with `.conflict`
+    /// unless it is active.
+    case test(WebhookKey)
     case claim(ClaimDeliveries)
     case finish(FinishDelivery)
 
@@ -20,7 +23,7 @@ public enum WebhookRequest: Equatable, Sendable {
         switch self {
         case .create(let webhook): webhook.key.app
         case .change(let key, _), .remove(let key), .rotate(let key, _), .endRotation(let key),
-            .undoRotation(let key):
+            .undoRotation(let key), .test(let key):
             key.app
         case .claim, .finish: nil
         }

@@ -37,6 +37,7 @@ extension Work {
                 try put(webhook)
             }
             return .webhook(webhook)
+        case .test(let key): return .webhookTested(try test(key))
         case .claim(let claim): return .deliveries(try claimDeliveries(claim))
         case .finish(let finish): return .deliveryFinished(try finishDelivery(finish))
         }
@@ -110,6 +111,33 @@ extension Work {
         try settleOutbox(of: key.app)
         effects.hasDeliveries = webhook.due != nil
         return webhook
+    }
+
+    /// It goes the way of every event. Asked again while it waits, it is that one, at once.
+    private func test(_ key: WebhookKey) throws(RuleFailure) -> WebhookEventID {
+        var webhook = try known(key)
+        guard var outbox = try record(OutboxRecord.self, [.app(key.app)], lock: .wait) else {
+            throw .store(.corrupt("webhook: no outbox"))
+        }
+        try require(
+            webhook.state == .active, .conflict,
+            "the webhook is \(webhook.state.name), and nothing is sent to it: make it active first")
+        let waits =
+            webhook.test >= webhook.next
+            ? try record(WebhookEventRecord.self, [.app(key.app), .unsigned(webhook.test)]) : nil
+        if waits == nil {
+            let number = try writeTest(into: &outbox)
+            // What was dropped to make room may have been this webhook's.
+            webhook = try known(key)
+            webhook.test = number
+        }
+        // Not while an attempt is under way: its answer says when the next one is.
+        if webhook.leasedUntil == nil { webhook.wake(newest: outbox.last, now: now) }
+        try put(webhook)
+        try refresh(&outbox)
+        try put(outbox)
+        effects.hasDeliveries = webhook.due != nil
+        return WebhookEventID(high: outbox.series, low: webhook.test)
     }
 
     /// Writes a webhook whose receiver may take now what it refused: what waits is due.
@@ -248,7 +276,7 @@ extension Work {
         var events: [WebhookEventView] = []
         var last = rows.count < limits.webhookScan ? end : rows.last?.number ?? end
         var bytes = 0
-        for row in rows where webhook.kinds.contains(row.kind) {
+        for row in rows where webhook.hears(row) {
             let view = try view(of: row, outbox.series)
             bytes += view.bytes
             let isFull = events.count >= limits.webhookBatch || bytes > limits.webhookBatchBytes
@@ -286,7 +314,7 @@ extension Work {
         case .metadataChanged: view.metadata = try record(MetadataRecord.self, key)
         case .conversationCreated: view.conversation = conversation
         case .messageDeleted, .messageDelivered, .messageRead, .participantsChanged,
-            .conversationDeleted, .tokenDropped, .userDeleted:
+            .conversationDeleted, .tokenDropped, .userDeleted, .webhookTest:
             break
         }
         return view

@@ -22,12 +22,7 @@ extension Work {
         guard known?.kinds.contains(event.kind) == true,
             var outbox = try record(OutboxRecord.self, [.app(app)], lock: .wait)
         else { return }
-        outbox.last += 1
-        outbox.kept += 1
-        event.number = outbox.last
-        event.at = now
-        event.expiresAt = now + limits.webhookEventLifetime
-        try insert(event)
+        try write(&event, into: &outbox)
         if outbox.idleKinds.contains(event.kind) {
             for var webhook in try webhooks(of: app)
             where webhook.due == nil && webhook.kinds.contains(event.kind) {
@@ -37,14 +32,39 @@ extension Work {
             try refresh(&outbox)
             effects.hasDeliveries = true
         }
-        if outbox.kept > limits.webhookEvents {
-            let surplus = outbox.kept - limits.webhookEvents + limits.webhookEvents / 64
-            let oldest = try records(
-                WebhookEventRecord.self,
-                Scan(prefix: [.app(app)], limit: Int(clamping: min(surplus, 1024))))
-            try drop(oldest, of: &outbox)
-        }
+        try dropSurplus(of: &outbox)
         try put(outbox)
+    }
+
+    /// Under the next number.
+    private func write(
+        _ event: inout WebhookEventRecord, into outbox: inout OutboxRecord
+    ) throws(RuleFailure) {
+        outbox.last += 1
+        outbox.kept += 1
+        event.number = outbox.last
+        event.at = now
+        event.expiresAt = now + limits.webhookEventLifetime
+        try insert(event)
+    }
+
+    /// One webhook is told of this, whatever it asks for.
+    ///
+    /// - Returns: the event's number.
+    func writeTest(into outbox: inout OutboxRecord) throws(RuleFailure) -> UInt64 {
+        var event = WebhookEventRecord(app: outbox.app, kind: .webhookTest)
+        try write(&event, into: &outbox)
+        try dropSurplus(of: &outbox)
+        return event.number
+    }
+
+    private func dropSurplus(of outbox: inout OutboxRecord) throws(RuleFailure) {
+        guard outbox.kept > limits.webhookEvents else { return }
+        let surplus = outbox.kept - limits.webhookEvents + limits.webhookEvents / 64
+        let oldest = try records(
+            WebhookEventRecord.self,
+            Scan(prefix: [.app(outbox.app)], limit: Int(clamping: min(surplus, 1024))))
+        try drop(oldest, of: &outbox)
     }
 
     /// How long a suspended app's webhooks are put off.
@@ -96,7 +116,7 @@ extension Work {
             if isUnderWay { continue }
             for index in webhooks.indices
             where webhooks[index].state.collects && webhooks[index].next <= event.number
-                && webhooks[index].kinds.contains(event.kind)
+                && webhooks[index].hears(event)
             {
                 webhooks[index].dropped += 1
             }
@@ -186,6 +206,11 @@ extension WebhookEventRecord {
 }
 
 extension WebhookRecord {
+    /// A test is for one webhook, and the newest alone: there is none before it that waits.
+    func hears(_ event: WebhookEventRecord) -> Bool {
+        event.kind == .webhookTest ? event.number == test : kinds.contains(event.kind)
+    }
+
     /// Due now if there is something to deliver, else never.
     mutating func wake(newest: UInt64, now: Timestamp) {
         due = state == .active && (next <= newest || dropped > 0) ? now : nil

@@ -27,9 +27,12 @@ enum ReadRoutes {
         Route(
             "GET", "/v1/users/{user}/conversations", query: paging,
             answerBytes: HTTPResponse.listBytesMax, .keyed(conversations)),
+        Route(
+            "GET", "/v1/users/{user}/messages", query: paging,
+            answerBytes: HTTPResponse.listBytesMax, .keyed(written)),
     ]
 
-    private static let paging: Set<String> = ["limit", "cursor"]
+    static let paging: Set<String> = ["limit", "cursor"]
 
     /// Rows of a list unless the request says how many, and the most it can say.
     static let rowsDefault = 100
@@ -43,7 +46,7 @@ enum ReadRoutes {
     /// What one message becomes in JSON, where each of its bytes is a control character.
     static let messageBytes = 512 * 1024
 
-    private static func read(
+    static func read(
         _ app: AppID, _ query: BackendQuery, orNo thing: String,
         _ answer: @escaping (BackendReading) throws(Problem) -> HTTPResponse?
     ) -> Step {
@@ -177,13 +180,30 @@ enum ReadRoutes {
         }
     }
 
-    private static func rows(_ call: Call) throws(Problem) -> Int {
+    static func written(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        let query = BackendQuery.written(
+            try call.user(), after: try call.writtenCursor(),
+            limit: try call.limit(default: messagesDefault, max: messagesMax),
+            bytes: messagesBytes)
+        let address = call.address
+        return read(app, query, orNo: "user") { reading throws(Problem) in
+            guard case .written(let all, let next) = reading else { return nil }
+            return try .list(
+                "messages", all, next: next.map { PageCursor(.written, of: address, $0).text },
+                after: {
+                    let place = WrittenPlace(conversation: $0.conversation, position: $0.position)
+                    return PageCursor(.written, of: address, place).text
+                }, body: { record throws(Problem) in try FullMessageBody(record) })
+        }
+    }
+
+    static func rows(_ call: Call) throws(Problem) -> Int {
         try call.limit(default: rowsDefault, max: rowsMax)
     }
 }
 
 extension String {
-    fileprivate static func name(
+    static func name(
         _ list: PageCursor.List, _ address: PageCursor.Address, _ user: UserID
     ) -> String {
         PageCursor(list, of: address, Array(user.name.utf8)).text

@@ -60,11 +60,11 @@ struct Call {
         return id
     }
 
-    func user() throws(Problem) -> UserID {
-        let user = UserID(parameter("user"))
+    func user(_ name: String = "user") throws(Problem) -> UserID {
+        let user = UserID(parameter(name))
         guard user.isValid else {
             throw .malformed(
-                "user: must be 1 to \(UserID.bytesMax) bytes without control characters")
+                "\(name): must be 1 to \(UserID.bytesMax) bytes without control characters")
         }
         return user
     }

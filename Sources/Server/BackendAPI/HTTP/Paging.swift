@@ -20,6 +20,9 @@ struct PageCursor: Equatable {
         case audit = 8
         case users = 9
         case allConversations = 10
+        case blocks = 11
+        case mutes = 12
+        case written = 13
     }
 
     /// The app and the path, shortened: no two lists that somebody pages through share one.
@@ -127,6 +130,15 @@ extension Call {
             sendAt: Timestamp(milliseconds: time.low), message: message)
     }
 
+    func writtenCursor() throws(Problem) -> WrittenPlace? {
+        guard let bytes = try cursor(.written) else { return nil }
+        guard let conversation = ConversationID(bytes.prefix(16)),
+            let pair = Identifier<Never>(bytes.dropFirst(16)), pair.high == 0,
+            pair.low <= .max >> 1
+        else { throw .badCursor }
+        return WrittenPlace(conversation: conversation, position: pair.low)
+    }
+
     func campaignCursor() throws(Problem) -> CampaignID? {
         guard let bytes = try cursor(.campaigns) else { return nil }
         guard let id = CampaignID(bytes) else { throw .badCursor }
@@ -159,6 +171,11 @@ extension PageCursor {
     init(_ list: List, of address: Address, _ place: SchedulePlace) {
         let time = Identifier<Never>(high: 0, low: place.sendAt.milliseconds)
         self.init(list, of: address, time.bytes + place.message.bytes)
+    }
+
+    init(_ list: List, of address: Address, _ place: WrittenPlace) {
+        let position = Identifier<Never>(high: 0, low: place.position)
+        self.init(list, of: address, place.conversation.bytes + position.bytes)
     }
 
     init(_ list: List, of address: Address, position: UInt64) {

@@ -26,6 +26,7 @@ enum WebhookRoutes {
             "DELETE", "/webhooks/{webhook}/secrets/newest",
             { call, app throws(Problem) in try undoRotation(call, app) }
         ),
+        ("POST", "/webhooks/{webhook}/test", { call, app throws(Problem) in try test(call, app) }),
     ]
 
     /// Of the backend API: the app is the key's.
@@ -90,6 +91,14 @@ enum WebhookRoutes {
 
     private static func undoRotation(_ call: Call, _ app: AppID) throws(Problem) -> Step {
         commit(.undoRotation(try key(call, app)), status: 200)
+    }
+
+    /// What comes of it stands in the webhook, as of any delivery.
+    private static func test(_ call: Call, _ app: AppID) throws(Problem) -> Step {
+        .commit(.webhooks(.test(try key(call, app)))) { answer throws(Problem) in
+            guard case .webhookTested(let event) = answer else { throw .unexpected(answer) }
+            return .answer(.json(202, WebhookTestBody(event)))
+        }
     }
 
     private static func commit(

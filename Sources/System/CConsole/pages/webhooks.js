@@ -59,6 +59,12 @@ function card(app, one, again) {
       await api.remove([...path, "secrets", "second"]);
       await again();
     }));
+  // What came of it stands in the card a moment later: the receiver is asked then.
+  const test = one.state === "active" && act("Send a test", null, (button) => carryOut(answer, button, async () => {
+    await api.post([...path, "test"]);
+    await again();
+    say("A test is on its way");
+  }));
   const remove = act("Remove", "bad", async (button) => {
     if (!await confirm("Remove this webhook?", `${one.url} is told nothing any more.`, "Remove it")) return;
     await carryOut(answer, button, async () => {
@@ -75,7 +81,7 @@ function card(app, one, again) {
       ["Last answer", [one.last_status, one.last_error].filter(Boolean).join(" ")], ["Last success", time(one.last_success_at)],
       ["Events lost", one.dropped ? number(one.dropped) : undefined], ["Secrets", number(one.secret_count)], ["Id", h("code", {}, one.id)],
     ]),
-    answer, api.mayChange() && h("div", { class: "acts-row" }, turn, rotate, remove));
+    answer, api.mayChange() && h("div", { class: "acts-row" }, turn, test, rotate, remove));
 }
 
 function create(app, again) {

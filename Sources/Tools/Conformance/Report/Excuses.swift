@@ -50,6 +50,7 @@ extension Coverage {
         "WHK-12: MUST be counted in the next",
         "WHK-15: MUST be told once, in the",
         "WHK-16: MUST be told once, when it",
+        "WHK-17: MUST be told to that webhook",
     ]
 
     private static let ofClients: [Excuse] = [

@@ -39,6 +39,10 @@ extension Rouse {
                 "rouse app webhook rotate shop WEBHOOK --undo",
             ], notes: "Prints the new secret, this once."),
         command(
+            "app webhook test", "send a webhook's receiver a test event", ["APP", "WEBHOOK"], [],
+            testWebhook, examples: ["rouse app webhook test shop WEBHOOK"],
+            notes: "What came of it is told by `rouse app webhook show`."),
+        command(
             "app webhook remove", "end a webhook", ["APP", "WEBHOOK"], [], removeWebhook,
             examples: ["rouse app webhook remove shop WEBHOOK"]),
     ]
@@ -144,6 +148,15 @@ extension Rouse {
         }
         connection.remark("deliveries are signed with both now; the new secret, shown this once:")
         connection.say(webhook["secret"].words)
+    }
+
+    private static func testWebhook(_ arguments: Arguments) throws {
+        let connection = try AdminConnection(arguments)
+        let event = try connection.ask("POST", path(arguments) + ["test"])
+        connection.say("event \(event["id"].words) is on its way")
+        let names = arguments.operands.map { Terminal.quoted($0) }.joined(separator: " ")
+        connection.remark(
+            "what came of it: `rouse app webhook show \(names)\(storeOptions(arguments))`")
     }
 
     private static func removeWebhook(_ arguments: Arguments) throws {
