@@ -2,7 +2,9 @@
     public import AppLife
     public import Foundation
     public import Model
+    import Network
     public import RouseClient
+    import SyncClient
     public import UIKit
     import UserNotifications
     import Wire
@@ -44,48 +46,110 @@
                     topic: topic))
         }
 
-        /// Follows the window, the lock and the switches of the phone, and registers for pushes
-        /// anew when the server wants another token, until the task is cancelled.
+        /// Follows the window, the lock, the networks, the zone and the switches of the phone, and
+        /// registers for pushes anew when the server wants another token, until the client closes
+        /// or the task is cancelled.
         @MainActor
         public func follow(_ application: UIApplication) async {
             let time = BackgroundTime()
-            let (calls, telling) = AsyncStream.makeStream(
-                of: SystemCall.self, bufferingPolicy: .bufferingNewest(16))
-            let center = NotificationCenter.default
-            let observers = SystemCall.allCases.map { call in
-                center.addObserver(forName: call.name, object: nil, queue: nil) { _ in
-                    telling.yield(call)
-                }
+            let (news, telling) = AsyncStream.makeStream(
+                of: SystemNews.self, bufferingPolicy: .bufferingNewest(64))
+            let observers = Self.observe(application, time, telling)
+            defer {
+                for observer in observers { NotificationCenter.default.removeObserver(observer) }
             }
-            defer { for observer in observers { center.removeObserver(observer) } }
+            let monitor = Self.watchNetwork(telling)
+            defer { monitor.cancel() }
             let changes = await changes()
             let renewing = Task { @MainActor in
                 for await change in changes where change == .pushTokenRefused {
                     application.registerForRemoteNotifications()
                 }
+                // The client is closed: nothing is left to follow.
+                telling.finish()
             }
             defer { renewing.cancel() }
+            await setPlace(.ofThisPhone)
             // It may have become active before anybody followed it.
             if application.applicationState == .active { await scene(.active) }
             await tellSwitches(application)
-            for await call in calls {
-                switch call {
-                case .active:
-                    time.end(application)
-                    await scene(.active)
-                    // The system does not tell when the person allows or forbids alerts. The person
-                    // does so in another app, and then comes back to this one.
-                    await tellSwitches(application)
-                case .backgroundRefresh, .power: await tellSwitches(application)
-                case .resigns: await scene(.inactive)
-                case .background:
-                    time.begin(application) { await self.scene(.suspending) }
-                    // Without limit while the app is debugged.
-                    let seconds = min(max(application.backgroundTimeRemaining, 0), 3_600)
-                    await scene(.background(remaining: Milliseconds(seconds * 1_000)))
-                case .unlocked: await unlocked()
+            var network = NetworkWatch()
+            for await new in news {
+                switch new {
+                case .call(let call): await heard(call, application, time)
+                case .network(let isUp, let interface):
+                    if network.changed(isUp: isUp, interface: interface) { await networkChanged() }
                 }
             }
+            await time.leave()
+            time.end(application)
+        }
+
+        @MainActor
+        private func heard(
+            _ call: SystemCall, _ application: UIApplication, _ time: BackgroundTime
+        ) async {
+            switch call {
+            case .active:
+                // What is said of the front comes after what was said of leaving it.
+                await time.leave()
+                time.end(application)
+                await scene(.active)
+                // The system does not tell when the person allows or forbids alerts. The person
+                // does so in another app, and then comes back to this one.
+                await tellSwitches(application)
+            case .backgroundRefresh, .power: await tellSwitches(application)
+            case .resigns: await scene(.inactive)
+            case .background:
+                // Of what is left, so much that the good-bye leaves before the system's end of it.
+                let seconds = min(max(application.backgroundTimeRemaining - 5, 0), 25)
+                let left = Milliseconds(seconds * 1_000)
+                await scene(.background(remaining: left))
+                time.leaving = Task { @MainActor in
+                    // What is in sync, with nothing to send, need not be kept awake.
+                    _ = await settled(within: left)
+                    guard !Task.isCancelled, application.applicationState == .background else {
+                        return
+                    }
+                    await scene(.suspending)
+                    time.end(application)
+                }
+            case .unlocked: await unlocked()
+            case .zone, .locale, .time: await setPlace(.ofThisPhone)
+            }
+        }
+
+        @MainActor
+        private static func observe(
+            _ application: UIApplication, _ time: BackgroundTime,
+            _ telling: AsyncStream<SystemNews>.Continuation
+        ) -> [any NSObjectProtocol] {
+            SystemCall.allCases.map { call in
+                NotificationCenter.default.addObserver(
+                    forName: call.name, object: nil, queue: nil
+                ) { _ in
+                    // Here and now: the app may be suspended as soon as this returns. The window's
+                    // notifications come on the main thread.
+                    if call == .background {
+                        MainActor.assumeIsolated { time.begin(application) }
+                    }
+                    telling.yield(.call(call))
+                }
+            }
+        }
+
+        private static func watchNetwork(
+            _ telling: AsyncStream<SystemNews>.Continuation
+        ) -> NWPathMonitor {
+            let monitor = NWPathMonitor()
+            monitor.pathUpdateHandler = { path in
+                telling.yield(
+                    .network(
+                        isUp: path.status == .satisfied,
+                        interface: path.availableInterfaces.first?.name ?? ""))
+            }
+            monitor.start(queue: DispatchQueue(label: "rouse.network"))
+            return monitor
         }
 
         @MainActor
@@ -109,13 +173,22 @@
         }
     }
 
-    private enum SystemCall: CaseIterable {
+    private enum SystemNews: Sendable {
+        case call(SystemCall)
+        case network(isUp: Bool, interface: String)
+    }
+
+    private enum SystemCall: CaseIterable, Sendable {
         case active
         case resigns
         case background
         case unlocked
         case backgroundRefresh
         case power
+        case zone
+        case locale
+        /// Among others, the clock was put forward or back for the summer.
+        case time
 
         var name: Notification.Name {
             switch self {
@@ -125,6 +198,9 @@
             case .unlocked: UIApplication.protectedDataDidBecomeAvailableNotification
             case .backgroundRefresh: UIApplication.backgroundRefreshStatusDidChangeNotification
             case .power: .NSProcessInfoPowerStateDidChange
+            case .zone: .NSSystemTimeZoneDidChange
+            case .locale: NSLocale.currentLocaleDidChangeNotification
+            case .time: UIApplication.significantTimeChangeNotification
             }
         }
     }
@@ -133,17 +209,21 @@
     @MainActor
     private final class BackgroundTime {
         private var task = UIBackgroundTaskIdentifier.invalid
+        /// Says good-bye and ends the time, when there is nothing more to do.
+        var leaving: Task<Void, Never>?
 
-        func begin(
-            _ application: UIApplication, isOver: @escaping @MainActor @Sendable () async -> Void
-        ) {
+        func begin(_ application: UIApplication) {
             end(application)
-            task = application.beginBackgroundTask(withName: "rouse") {
-                Task { @MainActor in
-                    await isOver()
-                    self.end(application)
-                }
-            }
+            // The system ends an app that has not ended its task when this returns. The good-bye
+            // was said before.
+            task = application.beginBackgroundTask(withName: "rouse") { self.end(application) }
+        }
+
+        /// Nothing of an earlier departure is said from here on.
+        func leave() async {
+            leaving?.cancel()
+            await leaving?.value
+            leaving = nil
         }
 
         func end(_ application: UIApplication) {

@@ -7,9 +7,7 @@ extension LocalStoreError {
         self =
             switch error {
             case let error as LocalStoreError: error
-            case StoreError.full(let why): .full(why)
-            case StoreError.corrupt(let why): .corrupt(why)
-            case StoreError.conflict(let why), StoreError.unavailable(let why): .unavailable(why)
+            case let error as StoreError: LocalStoreError(error)
             default: .unavailable("\(error)")
             }
     }

@@ -60,8 +60,11 @@ actor PeekSession {
 
     private func open() -> Bool {
         do {
+            var configuration = setup.configuration
+            if let device = setup.device { configuration.device = try device() }
             let store = try setup.openStore()
             self.store = store
+            try store.belong(to: configuration.device)
             try borrow(for: store)
             if try !holds(store), let cursor = try store.load().cursor {
                 // What the last push was about is kept no longer.
@@ -69,7 +72,7 @@ actor PeekSession {
                     LocalChange(entries: [], to: cursor, marksStale: true, sweeps: true))
             }
             replica = try ClientReplica(
-                store: store, configuration: setup.configuration, seed: setup.seed)
+                store: store, configuration: configuration, seed: setup.seed)
             return true
         } catch {
             store?.close()

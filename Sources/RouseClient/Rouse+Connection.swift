@@ -12,7 +12,8 @@ extension Rouse {
         let number = connections
         Task { [weak self] in
             for await event in made.events {
-                await self?.heard(event, number)
+                // `nil`: the app has let go of this client without closing it.
+                guard await self?.heard(event, number) != nil else { return made.close() }
                 // What it led to comes first: the next is not read before.
                 await self?.carrying?.value
             }

@@ -148,6 +148,16 @@ extension Rouse {
         }
     }
 
+    /// Whatever the phone has not answered: the system takes the time now.
+    func expired(_ task: UInt64) {
+        guard !isClosed, waiting[task] != nil else { return }
+        carryOutBeside(life.on(.expired(task), now: clock.now))
+        // Its callback may wait still, or its answer.
+        complete(task, queuedResult(of: task) ?? .failed)
+        carryOutAll()
+        setTimer()
+    }
+
     private func complete(_ task: UInt64, _ result: FetchResult) {
         waiting.removeValue(forKey: task)?.answer.resume(returning: result)
     }
@@ -238,7 +248,9 @@ extension Rouse {
     func opened() -> Bool {
         if store != nil { return true }
         do {
+            if let device { configuration.device = try device() }
             let store = try openStore()
+            try store.belong(to: configuration.device)
             replica = try ClientReplica(store: store, configuration: configuration, seed: seed)
             (self.store, openFailure) = (store, nil)
             // Begun by a process before this one.

@@ -14,6 +14,10 @@ public actor Rouse {
     /// Asks the app's backend to sign an identity token over the nonce; `nil`: it could not.
     public typealias Identity = @Sendable (_ nonce: [UInt8]) async -> String?
 
+    /// The device's id, made once and kept where no backup goes (SES-14). Asked when the store is
+    /// opened: it throws while the phone was not unlocked since its restart, too.
+    public typealias Device = @Sendable () throws -> DeviceID
+
     /// For a log: told in the order in which it happens, before anything that follows from it.
     public typealias Journal = @Sendable (RouseRecord) -> Void
 
@@ -50,6 +54,7 @@ public actor Rouse {
     let phone: any RousePhone
     let clock: any RouseClock
     let openStore: OpenStore
+    let device: Device?
     let identity: Identity
     let journal: Journal
     private let seat: any Actor
@@ -120,12 +125,14 @@ public actor Rouse {
     ///   - seed: chance for back-off; another in every process.
     ///   - told: what the app shares with its notification service extension; `nil`: who has put a
     ///     notification aside may be told of its message again.
+    ///   - device: in place of the configuration's, where that is not known yet.
     ///   - seat: whose executor it runs on, as the main actor's; `nil`: one of its own.
     public init(
         configuration: ClientConfiguration, transport: any RouseTransport,
         phone: any RousePhone, clock: any RouseClock, seed: UInt64,
         told: (any ToldRecord)? = nil, on seat: (any Actor)? = nil,
-        journal: @escaping Journal = { _ in }, openStore: @escaping OpenStore,
+        journal: @escaping Journal = { _ in }, device: Device? = nil,
+        openStore: @escaping OpenStore,
         identity: @escaping Identity
     ) {
         self.seat = seat ?? Seat()
@@ -136,9 +143,13 @@ public actor Rouse {
         self.clock = clock
         self.seed = seed
         self.told = told
+        self.device = device
         self.openStore = openStore
         self.identity = identity
     }
+
+    // Whoever reads of the connection waits for what comes next, and would wait for ever.
+    deinit { connection?.close() }
 
     /// Has an executor.
     private actor Seat {}
@@ -181,7 +192,8 @@ public actor Rouse {
         await task(within: time) { .pushReceived($0, wake: wake) }
     }
 
-    /// The system runs the app's background refresh.
+    /// The system runs the app's background refresh. Where it takes the time back, cancel the task
+    /// that this runs in: it is answered at once.
     public func refreshTask(within time: Milliseconds) async -> FetchResult {
         await task(within: time) { .refreshTask($0) }
     }
@@ -217,6 +229,13 @@ public actor Rouse {
         hear { $0.setPush(push, now: $1) }
     }
 
+    /// The person has another language, or is in another zone: the server, which chooses the texts
+    /// of alerts and their hour by it, hears of it as of a push token. The same again does nothing.
+    public func setPlace(_ place: ClientPlace) {
+        configuration.place = place
+        hear { $0.setPlace(place, now: $1) }
+    }
+
     /// What the system lets the app do, as far as the app knows (`nil`: it does not); the server
     /// keeps what it is told.
     public func setSwitches(notifications: Bool?, backgroundRefresh: Bool?, lowPower: Bool?) {
@@ -247,12 +266,50 @@ public actor Rouse {
         lastTask += 1
         let task = SystemTask(id: lastTask, deadline: clock.now + time)
         let input = input(task)
-        return await withCheckedContinuation { continuation in
-            let end = life.end(of: task) + lastCallTime
-            waiting[task.id] = Waiter(end: end, answer: continuation)
-            give(input)
-            setTimer()
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let end = life.end(of: task) + lastCallTime
+                waiting[task.id] = Waiter(end: end, answer: continuation)
+                give(input)
+                setTimer()
+            }
+        } onCancel: {
+            Task { await self.expired(task.id) }
         }
+    }
+
+    /// Returns when everything is in sync and nothing waits to be sent, nor the system for an
+    /// answer; false: when the time is over before that, or the client is closed. What an app in
+    /// the background has run time for is done then.
+    public func settled(within time: Milliseconds) async -> Bool {
+        let end = clock.now + time
+        let watch = Task { [weak self] in await self?.settles() ?? false }
+        let timer = Task { [clock] in
+            do { try await clock.sleep(until: end) } catch { return }
+            watch.cancel()
+        }
+        defer { timer.cancel() }
+        return await withTaskCancellationHandler {
+            await watch.value
+        } onCancel: {
+            watch.cancel()
+        }
+    }
+
+    private func settles() async -> Bool {
+        let changes = changes()
+        if isSettled { return true }
+        for await change in changes {
+            switch change {
+            case .inSync, .results: if isSettled { return true }
+            default: break
+            }
+        }
+        return false
+    }
+
+    private var isSettled: Bool {
+        waiting.isEmpty && standing.isInSync && !standing.hasUnanswered
     }
 
     /// So long what waits at a deadline may take: half of what is left to the system's own.

@@ -29,6 +29,7 @@ public struct RouseExtension: Sendable {
     let transport: any RouseTransport
     let clock: any RouseClock
     let seed: UInt64
+    let device: Rouse.Device?
     let openStore: Rouse.OpenStore
     let openAppStore: Rouse.OpenStore
     let identity: Rouse.Identity
@@ -38,9 +39,11 @@ public struct RouseExtension: Sendable {
     ///   - openAppStore: the app's, of which the credential is read if there is none yet; it may
     ///     throw, as while the app has it.
     ///   - seed: chance for back-off; another in every process.
+    ///   - device: the app's, in place of the configuration's, where that is not known yet.
     public init(
         configuration: ClientConfiguration, transport: any RouseTransport,
-        clock: any RouseClock, seed: UInt64, openStore: @escaping Rouse.OpenStore,
+        clock: any RouseClock, seed: UInt64, device: Rouse.Device? = nil,
+        openStore: @escaping Rouse.OpenStore,
         openAppStore: @escaping Rouse.OpenStore, identity: @escaping Rouse.Identity
     ) {
         var configuration = configuration
@@ -50,6 +53,7 @@ public struct RouseExtension: Sendable {
         self.transport = transport
         self.clock = clock
         self.seed = seed
+        self.device = device
         self.openStore = openStore
         self.openAppStore = openAppStore
         self.identity = identity

@@ -116,9 +116,10 @@ public enum RouseChange: Equatable, Sendable {
     /// woken, or its person asks for news; an app that is too old is not.
     case refused(Refusal)
     /// The store cannot be opened, read or written: the phone was not unlocked since its restart,
-    /// or another process has the file (`.unavailable`), its disk is `.full`, or the file is
-    /// damaged (`.corrupt`). It is tried again with whatever comes next: a push, the app in front,
-    /// a change of the network; a damaged file only another takes the place of.
+    /// or another process has the file (`.unavailable`), its disk is `.full`, the file is damaged
+    /// (`.corrupt`), which may be met only while it is read, or a newer version of the app has used
+    /// it (`.newer`). It is tried again with whatever comes next: a push, the app in front, a
+    /// change of the network; a damaged file only another takes the place of.
     case storeFailed(LocalStoreError)
     /// The server refused the login, or the backend vouched for another user.
     case trouble(String)

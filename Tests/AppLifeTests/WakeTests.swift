@@ -66,6 +66,21 @@ import Wire
         #expect(system.take().suffix(3) == ["show 1", "sleep", "complete 2 newData"])
     }
 
+    @Test("a task whose time the system takes back is completed at once, and no other is")
+    func theSystemTakesTheTimeBack() {
+        var system = suspended()
+        system.push(1)
+        system.push(2)
+        system.apply(1)
+        _ = system.take()
+        system.give(.expired(1))
+        #expect(system.completed == [1: [.newData]])
+        #expect(!system.take().contains("sleep"))
+        system.give(.expired(1), .expired(2))
+        #expect(system.completed == [1: [.newData], 2: [.newData]])
+        #expect(system.take().contains("sleep"))
+    }
+
     @Test("two tasks have their own deadlines, and the run time ends with the last")
     func eachTaskHasItsOwnDeadline() {
         var system = suspended()

@@ -88,4 +88,9 @@ extension StoreError {
     public var isDamage: Bool {
         if case .unavailable(let why) = self { why.contains(Failure.remedy) } else { false }
     }
+
+    /// The file is of a newer schema than this program knows: only a newer program opens it.
+    public var isOfNewerProgram: Bool {
+        if case .unavailable(let why) = self { why.contains(Migrator.newer) } else { false }
+    }
 }

@@ -32,12 +32,21 @@ final class FileLock {
     }
 
     /// The same right by the database itself, whatever name it was opened by: a hard or symbolic
-    /// link leads to a lock file of another name, and a lock file can be deleted.
-    ///
+    /// link leads to a lock file of another name, and a lock file can be deleted. `nil`: the plan
+    /// leaves the database alone.
+    static func database(
+        _ path: String, _ plan: LockPlan = .ofSystem
+    ) throws(StoreError) -> FileLock? {
+        switch plan {
+        case .fileAndDatabase: try FileLock(database: path)
+        case .fileAtPlace: nil
+        }
+    }
+
     /// SQLite's own locks on the file are of another kind (fcntl), which this one does not meet on
-    /// a local disk. Closing a descriptor of the file lets go of all of the process, so this one
-    /// is closed after SQLite's.
-    init(database path: String) throws(StoreError) {
+    /// a local disk of Linux. Closing a descriptor of the file lets go of all of the process, so
+    /// this one is closed after SQLite's.
+    private init(database path: String) throws(StoreError) {
         descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             throw .unavailable("\(path): cannot open: \(FileOwner.reason(errno, path))")
@@ -55,8 +64,8 @@ final class FileLock {
 
     /// Refuses what is no database before a lock file is left beside it. Where there is a lock file
     /// already, a store was there, and nothing is looked at.
-    static func refuseStranger(_ path: String) throws(StoreError) {
-        guard access("\(path).lock", F_OK) != 0 else { return }
+    static func refuseStranger(_ path: String, lockFile: String) throws(StoreError) {
+        guard access(lockFile, F_OK) != 0 else { return }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         // What it is that cannot be opened, opening it as a store says; if it is held, this process
         // may be the holder, and closing would let go of its locks.

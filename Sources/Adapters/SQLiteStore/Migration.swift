@@ -68,6 +68,9 @@ public struct Migration: Sendable {
 /// Brings a database to the newest schema: every migration it has not had, each in a
 /// transaction of its own, which also writes its row into `schema_migration`.
 struct Migrator {
+    /// Why a database of a newer schema is not opened.
+    static let newer = "a newer program has used it"
+
     let connection: Connection
     let migrations: [Migration]
     /// What a new database is made of at once, instead of by one migration after the other.
@@ -96,7 +99,7 @@ struct Migrator {
         if done > migrations.count {
             throw .unavailable(
                 "\(connection.path) has schema \(done), this program knows \(migrations.count): "
-                    + "a newer program has used it; there is no way back but a backup")
+                    + "\(Self.newer); there is no way back but a backup")
         }
         for migration in migrations[done...] {
             try apply(migration.changes, to: [migration], now: now)
@@ -123,7 +126,7 @@ struct Migrator {
         if done > migrations.count {
             throw .unavailable(
                 "\(connection.path) has schema \(done), this program knows \(migrations.count): "
-                    + "a newer program has made it; use that one")
+                    + "\(Self.newer): use that one")
         }
         return done
     }

@@ -208,12 +208,12 @@ public enum SQLiteBackup {
         guard FileSteps.isPlain(path) else {
             throw .unavailable("\(path) is not a plain file: name the store itself")
         }
-        let lock = try FileLock(path: "\(path).lock", of: path)
+        let lock = try FileLock(path: LockPlan.ofSystem.lockFile(of: path), of: path)
         defer { withExtendedLifetime(lock) {} }
         try StagedStore.finish(path)
         try StagedStore.refuseJournalAlone(path)
         // A lock file can be deleted while its store is served, and a link has another.
-        let held = FileSteps.exists(path) ? try FileLock(database: path) : nil
+        let held = FileSteps.exists(path) ? try FileLock.database(path) : nil
         defer { withExtendedLifetime(held) {} }
         let copy = "\(path).restoring"
         let remains = ["", "-wal", "-shm", "-journal", ".lock"].map { copy + $0 }

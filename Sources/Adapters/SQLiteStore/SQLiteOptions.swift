@@ -41,5 +41,21 @@ public struct SQLiteOptions: Sendable {
     /// damage the file. For simulated devices, hundreds of which would share one disk's syncs.
     public var syncs = true
 
+    /// For tests of what another system does.
+    var locks = LockPlan.ofSystem
+
     public init() {}
+
+    /// For one user's rows on a phone.
+    public static var device: SQLiteOptions {
+        var options = SQLiteOptions()
+        options.cacheSize = 4 * 1_024
+        options.readerCacheSize = 1_024
+        options.journalStep = 1 << 20
+        options.journalLimit = 4 << 20
+        // A phone ends its apps by a signal, which leaves a journal each time: reading all of the
+        // file would hold up every start. What is damaged is found when it is met.
+        options.check = .never
+        return options
+    }
 }

@@ -12,8 +12,8 @@ public import Model
 /// moves the journal meanwhile.
 ///
 /// Files: `path` (mode 0600), `path-wal`, `path-shm`, and `path.lock`. One process holds a lock on
-/// that and on the database while it has the store open. No other program writes the file
-/// meanwhile; one that deletes or replaces it makes every write fail.
+/// that, and on Linux on the database (`LockPlan`), while it has the store open. No other program
+/// writes the file meanwhile; one that deletes or replaces it makes every write fail.
 public final class SQLiteStore: Store {
     public let path: String
     private let tables: [Table]
@@ -67,10 +67,11 @@ public final class SQLiteStore: Store {
         self.tables = tables
         self.options = options
         files = StoreFiles(path)
-        try FileLock.refuseStranger(path)
-        lock = try FileLock(path: "\(path).lock", of: path)
+        let lockFile = options.locks.lockFile(of: path)
+        try FileLock.refuseStranger(path, lockFile: lockFile)
+        lock = try FileLock(path: lockFile, of: path)
         Failpoint.hit(.storeLocked)
-        try StagedStore.finish(path)
+        try StagedStore.finish(path, locks: options.locks)
         try StagedStore.refuseJournalAlone(path)
         let check =
             switch options.check {
@@ -80,7 +81,7 @@ public final class SQLiteStore: Store {
             }
         try WriterConnection.createFile(path)
         Failpoint.hit(.storeFileMade)
-        databaseLock = try FileLock(database: path)
+        databaseLock = try FileLock.database(path, options.locks)
         files = StoreFiles(path)
         if lock?.saysUnsynced == true, FileLock.isShared(database: path) {
             throw Self.unsynced("another process has \(path) open")
@@ -128,6 +129,10 @@ public final class SQLiteStore: Store {
     }
 
     deinit { close() }
+
+    public var isDamaged: Bool {
+        !isClosed && (damage ?? reopening?.error)?.isDamage ?? false
+    }
 
     /// Bytes in the journal after the last commit.
     public var journalSize: Int { (current?.connection.journalPages ?? 0) * pageSize }

@@ -75,9 +75,11 @@ enum StagedStore {
     /// Does what is left to do after `stage`; nothing if there is nothing.
     ///
     /// - Parameter isHeld: the caller has the right to the database itself.
-    static func finish(_ path: String, isHeld: Bool = false) throws(StoreError) {
+    static func finish(
+        _ path: String, isHeld: Bool = false, locks: LockPlan = .ofSystem
+    ) throws(StoreError) {
         guard try isWaiting(for: path) else { return }
-        let held = !isHeld && FileSteps.exists(path) ? try FileLock(database: path) : nil
+        let held = !isHeld && FileSteps.exists(path) ? try FileLock.database(path, locks) : nil
         defer { withExtendedLifetime(held) {} }
         // An old journal beside the new file would be taken for its own.
         FileSteps.remove("\(path)-wal")

@@ -78,4 +78,6 @@ public enum AppInput: Equatable, Sendable {
     case workEnded(isNew: Bool)
     /// `nextDeadline` has come.
     case deadlineReached
+    /// The system takes the run time of this task now, before its deadline.
+    case expired(UInt64)
 }

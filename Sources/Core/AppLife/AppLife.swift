@@ -112,6 +112,7 @@ public struct AppLife: Equatable, Sendable {
             if isNew { for index in tasks.indices { tasks[index].hasNew = true } }
             completeWhatIsDone(&actions)
         case .deadlineReached: complete(&actions) { $0.end <= now }
+        case .expired(let task): complete(&actions) { $0.task.id == task }
         }
         return actions
     }

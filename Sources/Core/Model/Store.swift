@@ -144,6 +144,9 @@ public protocol Store: AnyObject {
     /// Nobody else writes while this object is open: what one of its transactions has read is
     /// still so in the next.
     var isSoleWriter: Bool { get }
+    /// The engine has met damage in what it reads, and nothing helps but another store: what it
+    /// throws is `.unavailable` all the same.
+    var isDamaged: Bool { get }
     /// What writing has cost so far.
     var effort: StoreEffort { get }
     /// The store's clock: milliseconds since 1970.
@@ -168,6 +171,7 @@ public protocol Store: AnyObject {
 
 extension Store {
     public var isSoleWriter: Bool { false }
+    public var isDamaged: Bool { false }
     public var effort: StoreEffort { StoreEffort() }
     public var isCheckpointDue: Bool { false }
     public var isJournalFull: Bool { false }

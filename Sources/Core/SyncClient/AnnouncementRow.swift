@@ -14,6 +14,18 @@ public struct AnnouncementRow: Equatable, Sendable, Identifiable {
     /// By this device, also where the server has not heard of it yet, or by another of the user's.
     public var isRead: Bool
 
+    /// For a preview; the store gives the others.
+    public init(
+        id: MessageID, sentAt: Timestamp, parts: [Part], push: PushText? = nil,
+        isRead: Bool = false
+    ) {
+        self.id = id
+        self.sentAt = sentAt
+        self.parts = parts
+        self.push = push
+        self.isRead = isRead
+    }
+
     /// Its parts of the type `text/plain`, a line each.
     public var text: String { parts.text }
 }

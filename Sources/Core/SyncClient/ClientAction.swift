@@ -116,6 +116,9 @@ public struct ClientLimits: Equatable, Sendable {
     public var answerPing: Milliseconds = 15_000
     /// A PING without any frame.
     public var pingTimeout: Milliseconds = 30_000
+    /// The same after the network has changed: a connection of the former one is most likely dead,
+    /// and the person looks at the screen.
+    public var networkTimeout: Milliseconds = 5_000
     /// More 5002 than this in a minute: log in anew.
     public var supersededPerMinute = 5
     /// After the first 5002 in a minute a client in the foreground tries again in this time, at
@@ -171,18 +174,19 @@ public struct ClientConfiguration: Equatable, Sendable {
     public var wantsSignals: Bool
     /// Presented in every HELLO.
     public var push: PushRegistration?
-    /// The user's language (BCP 47), the zone's name (IANA), and minutes east of UTC plus 1,440:
-    /// as `Hello` has them.
-    public var locale = ""
-    public var timeZone = ""
-    public var utcOffset: UInt32 = 0
+    /// By which the server chooses the texts of alerts and their hour.
+    public var place: ClientPlace
     public var limits: ClientLimits
 
+    /// - Parameter device: left out where it can be read only when the store can: then the client
+    ///   is given a function that does.
     public init(
-        app: String, device: DeviceID, user: String? = nil, clientName: String,
+        app: String, device: DeviceID = DeviceID(high: 0, low: 0), user: String? = nil,
+        clientName: String,
         clientVersion: String, wantsLive: Bool = true, wantsSignals: Bool = false,
         wantsSnapshots: Bool = false, peeksOnWake: Bool = false, role: Role = .app,
-        push: PushRegistration? = nil, limits: ClientLimits = ClientLimits()
+        push: PushRegistration? = nil, place: ClientPlace = ClientPlace(),
+        limits: ClientLimits = ClientLimits()
     ) {
         self.app = app
         self.device = device
@@ -195,6 +199,7 @@ public struct ClientConfiguration: Equatable, Sendable {
         self.role = role
         self.wantsSignals = wantsSignals
         self.push = push
+        self.place = place
         self.limits = limits
     }
 }

@@ -10,7 +10,7 @@ extension ClientSession {
         case .idle, .waiting, .connecting: return []
         case .opening, .authenticating, .open: break
         }
-        pingedAt = nil
+        (pingedAt, isOnNewNetwork) = (nil, false)
         quietSince = now
         switch frame.body {
         case .challenge(let challenge): receivedChallenge(challenge, now: now, &actions)
@@ -98,9 +98,9 @@ extension ClientSession {
                 + (configuration.wantsSnapshots ? ["snapshot"] : [])
                 + (configuration.wantsSignals ? ["signal"] : []), sessionToken: sessionToken,
             appState: appState, push: configuration.push, sync: sync, wake: wake,
-            locale: configuration.locale, timeZone: configuration.timeZone,
-            utcOffset: configuration.utcOffset)
-        presentedPush = configuration.push
+            locale: configuration.place.locale, timeZone: configuration.place.timeZone,
+            utcOffset: configuration.place.utcOffset)
+        (presentedPush, presentedPlace) = (configuration.push, configuration.place)
         helloState = appState
         let request = nextRequest()
         quietSince = now

@@ -29,6 +29,7 @@ public struct ClientSession: Sendable {
     public var configuration: ClientConfiguration
     /// What the last HELLO presented, and what it said of the app.
     var (presentedPush, helloState): (PushRegistration?, AppState) = (nil, AppState())
+    var presentedPlace = ClientPlace()
     var random: SplitMix64
     var phase = Phase.idle
     /// Too old for the server.
@@ -132,6 +133,8 @@ public struct ClientSession: Sendable {
     var keepalive: Milliseconds = 180_000
     var lastSentAt = Instant(milliseconds: 0)
     var pingedAt: Instant?
+    /// The network has changed, and no frame came since.
+    var isOnNewNetwork = false
     /// When the last frame came, or what is awaited was sent, whichever is later.
     var quietSince = Instant(milliseconds: 0)
     var slotAt: Instant?
@@ -210,7 +213,7 @@ public struct ClientSession: Sendable {
             return until
         case .open: break
         }
-        var earliest = pingedAt.map { $0 + limits.pingTimeout } ?? pingAt
+        var earliest = pongDue ?? pingAt
         for moment in [
             syncDeadline, syncAt, fetchAt, digestAt, snapshotAt, outboxRetryAt, slotAt,
         ] {
@@ -263,6 +266,7 @@ public struct ClientSession: Sendable {
             connectNow(now: now, &actions)
         }
         presentPush(now: now, &actions)
+        presentPlace(now: now, &actions)
         return actions
     }
 
@@ -306,22 +310,6 @@ public struct ClientSession: Sendable {
         } else {
             backoff.reset()
             syncReason = .user
-            connectNow(now: now, &actions)
-        }
-        return actions
-    }
-
-    /// Another network, or one after none: the connection may be dead without knowing.
-    public mutating func networkChanged(now: Instant) -> [ClientAction] {
-        var actions: [ClientAction] = []
-        backoff.reset()
-        switch phase {
-        case .idle: break
-        case .waiting: connectNow(now: now, &actions)
-        case .open:
-            if pingedAt == nil { ping(now: now, &actions) }
-        case .connecting, .opening, .authenticating:
-            leaveConnection(&actions)
             connectNow(now: now, &actions)
         }
         return actions
@@ -372,9 +360,13 @@ public struct ClientSession: Sendable {
         if phase == .idle { return [] }
         if case .waiting = phase { return [] }
         var actions: [ClientAction] = [.report(.closed(closeFrame?.code))]
-        let close = closeFrame
+        let (close, isByNetwork) = (closeFrame, isOnNewNetwork && slotAt == nil)
         forgetConnection()
-        afterClose(close, now: now, &actions)
+        if close == nil, isByNetwork {
+            connectNow(now: now, &actions)
+        } else {
+            afterClose(close, now: now, &actions)
+        }
         return actions
     }
 
@@ -400,9 +392,7 @@ public struct ClientSession: Sendable {
             leaveConnection(&actions)
             return connectNow(now: now, &actions)
         }
-        if let pingedAt, now >= pingedAt + limits.pingTimeout {
-            return giveUp(now: now, &actions)
-        }
+        if let pongDue, now >= pongDue { return giveUp(now: now, &actions) }
         if let syncDeadline, now >= syncDeadline { return giveUp(now: now, &actions) }
         if let snapshotAt, now >= snapshotAt {
             self.snapshotAt = nil
@@ -456,8 +446,9 @@ public struct ClientSession: Sendable {
     /// The peer does not answer: the connection counts as lost.
     mutating func giveUp(now: Instant, _ actions: inout [ClientAction]) {
         actions.append(.report(.closed(nil)))
+        let isByNetwork = isOnNewNetwork && slotAt == nil
         leaveConnection(&actions)
-        wait(now: now, &actions)
+        if isByNetwork { connectNow(now: now, &actions) } else { wait(now: now, &actions) }
     }
 
     mutating func wait(now: Instant, _ actions: inout [ClientAction]) {
@@ -571,7 +562,7 @@ public struct ClientSession: Sendable {
         maySignal = false
         lastSignal = nil
         bodyBytes = FrameLimits.beforeWelcome.bodyBytes
-        pingedAt = nil
+        (pingedAt, isOnNewNetwork) = (nil, false)
         closeFrame = nil
         lastRequest = 0
     }
@@ -590,7 +581,7 @@ public struct ClientSession: Sendable {
         actions.append(.send(Frame(body, request: request)))
     }
 
-    private mutating func ping(now: Instant, _ actions: inout [ClientAction]) {
+    mutating func ping(now: Instant, _ actions: inout [ClientAction]) {
         pingedAt = now
         send(
             .ping(Ping(nextMs: UInt32(clamping: keepalive))), request: nextRequest(), now: now,

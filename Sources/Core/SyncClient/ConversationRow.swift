@@ -33,7 +33,8 @@ public struct ConversationRow: Equatable, Sendable, Identifiable {
         case until(Timestamp)
     }
 
-    init(id: ConversationID, created: Timestamp, creator: String) {
+    /// For a preview; the store gives the others.
+    public init(id: ConversationID, created: Timestamp, creator: String) {
         self.id = id
         self.created = created
         self.creator = creator

@@ -133,22 +133,61 @@ public protocol LocalStore: AnyObject {
 public enum LocalStoreError: Error, Equatable, Sendable {
     /// No space: nothing was written; the same again may succeed later.
     case full(String)
-    /// Locked, closed or of another version; whether the transaction was committed is unknown.
+    /// Locked, closed or another's; whether the transaction was committed is unknown.
     case unavailable(String)
     /// A row or the file does not have the form it should.
     case corrupt(String)
+    /// A newer version of the app has used the file, and this one cannot read it. Only that
+    /// version helps, or another file.
+    case newer(String)
+}
+
+extension LocalStoreError {
+    /// What an engine says, in the words of a device's store.
+    ///
+    /// - Parameters:
+    ///   - isDamage: its file is damaged.
+    ///   - isNewer: its file is of a newer schema.
+    public init(_ error: StoreError, isDamage: Bool = false, isNewer: Bool = false) {
+        self =
+            switch error {
+            case .full(let why): .full(why)
+            case .corrupt(let why): .corrupt(why)
+            case .conflict(let why), .unavailable(let why):
+                if isDamage {
+                    .corrupt(why)
+                } else if isNewer {
+                    .newer(why)
+                } else {
+                    .unavailable(why)
+                }
+            }
+    }
 }
 
 extension LocalStoreError: CustomStringConvertible {
-    /// For people.
+    /// For a log: with the words of the engine, which may be those of a server.
     public var description: String {
         let (what, why) =
             switch self {
             case .full(let why): ("the device's store cannot be written", why)
             case .unavailable(let why): ("the device's store cannot be used", why)
             case .corrupt(let why): ("the device's store holds what cannot be read", why)
+            case .newer(let why): ("the device's store is of a newer version of the app", why)
             }
         return why.isEmpty ? what : "\(what): \(why)"
+    }
+
+    /// For the person who holds the phone, in English: what is the matter, and what helps.
+    public var forPeople: String {
+        switch self {
+        case .full: "There is no room left on this device."
+        case .unavailable: "What is kept on this device cannot be opened just now."
+        case .corrupt: "What is kept on this device is damaged, and has to be loaded again."
+        case .newer:
+            "A newer version of this app has been used on this device. Install it again, or load "
+                + "everything anew."
+        }
     }
 }
 

@@ -26,6 +26,27 @@ public struct MessageRow: Equatable, Sendable, Identifiable {
     /// The feed has told of it; `false`: it is shown because this device has sent it.
     public var isTold = true
 
+    /// For a preview; the store gives the others.
+    public init(
+        id: MessageID, conversation: ConversationID, position: UInt64? = nil, version: UInt64 = 0,
+        sender: String, sentAt: Timestamp, editedAt: Timestamp? = nil, parts: [Part],
+        push: PushText? = nil, isOwn: Bool = false, isUnread: Bool = false,
+        delivery: Delivery? = nil
+    ) {
+        self.id = id
+        self.conversation = conversation
+        self.position = position
+        self.version = version
+        self.sender = sender
+        self.sentAt = sentAt
+        self.editedAt = editedAt
+        self.parts = parts
+        self.push = push
+        self.isOwn = isOwn
+        self.isUnread = isUnread
+        self.delivery = delivery
+    }
+
     public var reference: MessageReference {
         MessageReference(conversation: conversation, message: id)
     }

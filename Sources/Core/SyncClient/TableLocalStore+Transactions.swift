@@ -33,11 +33,7 @@ extension TableLocalStore {
             }
             return value
         } catch {
-            switch error {
-            case .full(let what): throw .full(what)
-            case .conflict(let what), .unavailable(let what): throw .unavailable(what)
-            case .corrupt(let what): throw .corrupt(what)
-            }
+            throw LocalStoreError(error, isDamage: store.isDamaged)
         }
     }
 }

@@ -43,6 +43,7 @@ public final class TableLocalStore: LocalStore {
         static let continuation = "continuation"
         static let owed = "owed"
         static let formerScreen = "former_screen"
+        static let device = "device"
     }
 
     /// Which reset rows are compared with.
@@ -150,6 +151,20 @@ public final class TableLocalStore: LocalStore {
             try erase(transaction)
             try transaction.delete(LocalStateRecord.self, [.text(Fact.user)])
             try transaction.delete(LocalStateRecord.self, [.text(Fact.token)])
+        }
+    }
+
+    /// From here on its rows are this device's. What another device has kept, as in a backup that
+    /// came to this one, is erased: its credential is that device's, and what waits in its outbox
+    /// has left by now.
+    public func belong(to device: DeviceID) throws(LocalStoreError) {
+        let known = try read { snapshot throws(StoreError) in
+            try Self.fact(Fact.device, snapshot)?.bytes
+        }
+        guard known != device.bytes else { return }
+        if known != nil { try erase() }
+        try write { transaction throws(StoreError) in
+            try transaction.put(LocalStateRecord(name: Fact.device, bytes: device.bytes))
         }
     }
 

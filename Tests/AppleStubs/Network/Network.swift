@@ -34,7 +34,38 @@ public enum NWProtocolTLS {
 public enum NWProtocolTCP {
     public final class Options: NWProtocolOptions {
         public override init() { fatalError() }
+        public var noDelay: Bool {
+            get { fatalError() }
+            set { fatalError() }
+        }
     }
+}
+
+public struct NWInterface: Hashable, Sendable {
+    public let name: String
+}
+
+public struct NWPath: Equatable, Sendable {
+    public enum Status: Sendable {
+        case satisfied
+        case unsatisfied
+        case requiresConnection
+    }
+
+    public let status: Status
+    public let availableInterfaces: [NWInterface]
+}
+
+public final class NWPathMonitor: Sendable {
+    public init() { fatalError() }
+
+    @preconcurrency public final var pathUpdateHandler: (@Sendable (NWPath) -> Void)? {
+        get { fatalError() }
+        set { fatalError() }
+    }
+
+    public final func start(queue: DispatchQueue) { fatalError() }
+    public final func cancel() { fatalError() }
 }
 
 public final class NWParameters: @unchecked Sendable {
@@ -69,6 +100,11 @@ public final class NWConnection: Sendable {
     ) { fatalError() }
 
     @preconcurrency public final var stateUpdateHandler: (@Sendable (State) -> Void)? {
+        get { fatalError() }
+        set { fatalError() }
+    }
+
+    @preconcurrency public final var viabilityUpdateHandler: (@Sendable (Bool) -> Void)? {
         get { fatalError() }
         set { fatalError() }
     }

@@ -66,6 +66,8 @@ open class UIApplication: UIResponder {
     public nonisolated static let backgroundRefreshStatusDidChangeNotification =
         Notification.Name("refresh")
 
+    public nonisolated static let significantTimeChangeNotification = Notification.Name("time")
+
     public enum State: Int, Sendable {
         case active = 0
         case inactive = 1

@@ -46,7 +46,7 @@ final class DeviceAppFactory {
             var client = ClientConfiguration(
                 app: app, device: id, user: user, clientName: "rouse-simulator",
                 clientVersion: "1", push: push)
-            client.locale = locale
+            client.place.locale = locale
             return SyncDeviceApp(
                 loop: loop, door: door,
                 configuration: SyncDeviceApp.Configuration(
