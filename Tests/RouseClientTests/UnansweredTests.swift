@@ -95,6 +95,67 @@ import Wire
         #expect(await lists.next()?.first?.last?.text == "first")
     }
 
+    @Test("a message that is deleted before it has left is never sent, nor by a later process")
+    func deletedUnsent() async throws {
+        for isKilled in [false, true] {
+            let stage = try Stage()
+            var rouse = try await Self.offline(stage)
+            let kept = try await rouse.send("kept", to: Stage.room)
+            let sent = try await rouse.send("oops", to: Stage.room)
+            let row = try #require(await window(rouse).last)
+            try await rouse.edit(row, text: "oops!")
+            if isKilled {
+                rouse = stage.process(over: FaultyStore(stage.disk))
+                await rouse.scene(.inactive)
+            }
+            let life = await rouse.delivery(of: sent)
+            let changes = await rouse.changes()
+            let number = try await rouse.delete(sent.message, forEveryone: true)
+            #expect(await window(rouse).map(\.text) == ["first", "second", "kept"])
+            // It is gone, and its deletion is done.
+            for await _ in life {}
+            for await case .results(let results) in changes {
+                #expect(results.last == MutationResult(number: number))
+                break
+            }
+            try await LiveTests.synced(rouse) {
+                await rouse.scene(.active)
+                await rouse.refresh()
+            }
+            #expect(stage.server.feed.withLock { $0.sent.map(\.message) } == [kept.message])
+            #expect(stage.server.feed.withLock { $0.edits }.isEmpty)
+            #expect(try TableLocalStore(store: stage.disk).load().firstUnanswered == nil)
+        }
+    }
+
+    @Test("one that may have left is deleted at the server, also by a later process")
+    func deletedUnanswered() async throws {
+        for isKilled in [false, true] {
+            let stage = try Stage()
+            var rouse = try await Self.offline(stage)
+            stage.server.feed.withLock { $0.isMute = true }
+            let sent = try await rouse.send("oops", to: Stage.room)
+            // It leaves with the next HELLO, and nobody answers.
+            try await LiveTests.synced(rouse) { await rouse.refresh() }
+            await LiveTests.hungUp(rouse, stage)
+            if isKilled {
+                rouse = stage.process(over: FaultyStore(stage.disk))
+                await rouse.scene(.inactive)
+            }
+            let number = try await rouse.delete(sent.message, forEveryone: true)
+            #expect(await window(rouse).map(\.text) == ["first", "second"])
+            stage.server.feed.withLock { $0.isMute = false }
+            let changes = await rouse.changes()
+            await rouse.scene(.active)
+            await rouse.refresh()
+            for await case .results(let results) in changes {
+                #expect(results.map(\.number).last == number)
+                break
+            }
+            #expect(stage.server.feed.withLock { $0.sent.map(\.message) } == [sent.message])
+        }
+    }
+
     @Test("a message that waits is edited and deleted like any other")
     func waiting() async throws {
         let stage = try Stage()

@@ -109,7 +109,15 @@ public struct ClientReplica {
     public mutating func enqueue(
         _ operation: Mutation.Operation, now: Instant, wall: Timestamp
     ) throws(LocalStoreError) -> (number: UInt64, effects: [Effect]) {
-        let number = try store.enqueue(operation, at: wall)
+        if case .deleteMessage(let deletion) = operation, let message = deletion.message,
+            let results = try store.withdraw(message), let number = results.last?.number
+        {
+            let effects = on(now: now, wall: wall) { $0.withdrawn(results, now: $1) }
+            return (number, effects + [.results(results)])
+        }
+        let leaves = session.isOpen
+        let number = try store.enqueue(operation, at: wall, leaves: leaves)
+        if leaves { session.marked(through: number) }
         return (number, on(now: now, wall: wall) { $0.mutationQueued(number, now: $1) })
     }
 
@@ -117,7 +125,7 @@ public struct ClientReplica {
     public mutating func read(
         _ receipt: ReadReceipt, now: Instant, wall: Timestamp
     ) throws(LocalStoreError) -> [Effect] {
-        try store.addRead(receipt)
+        guard try store.addRead(receipt) else { return [] }
         return on(now: now, wall: wall) { $0.readQueued(receipt, now: $1) }
     }
 
@@ -129,6 +137,10 @@ public struct ClientReplica {
             do throws(LocalStoreError) {
                 try carryOut(action)
             } catch {
+                if case .markSent = action {
+                    // The next process would think that they have not left.
+                    waiting.removeAll { if case .send = $0 { true } else { false } }
+                }
                 storeFailed(error)
             }
         }
@@ -184,7 +196,7 @@ public struct ClientReplica {
 
     private mutating func carryOut(_ action: ClientAction) throws(LocalStoreError) {
         switch action {
-        case .apply, .send, .raiseLimits, .saveResults, .loadMutations, .report: break
+        case .apply, .send, .raiseLimits, .saveResults, .loadMutations, .markSent, .report: break
         default: try endGathering()
         }
         switch action {
@@ -219,6 +231,7 @@ public struct ClientReplica {
         case .loadMutations(let number, let limit):
             let mutations = try store.mutations(after: number, limit: limit, now: wall)
             hear(session.mutationsLoaded(mutations, now: now))
+        case .markSent(let number): try store.markSent(through: number)
         case .markLogoutSent(let number):
             try store.markLogoutSent(number)
             hear(session.logoutMarked(now: now))

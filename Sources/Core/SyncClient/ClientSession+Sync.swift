@@ -78,6 +78,7 @@ extension ClientSession {
             outbox[index].isSent = true
             inline.append(mutation(at: index, now: now))
         }
+        markSent(through: inline.last?.number, &actions)
         var sync = SyncFrame(
             cursor: cursor, applied: cursor?.seq ?? 0, mode: .advance,
             reads: first(of: reads, limits.helloReads, bytes: limits.helloReadBytes),
@@ -455,6 +456,7 @@ extension ClientSession {
         var actions: [ClientAction] = [.report(.storeFailed(error))]
         changesInFlight = []
         applying = cursor
+        markedThrough = 0
         snapshot?.inFlight = nil
         fetches += historyInFlight.compactMap { page in
             guard case .page(var asked, _) = page else { return nil }

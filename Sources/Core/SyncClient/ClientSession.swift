@@ -62,6 +62,8 @@ public struct ClientSession: Sendable {
     var outbox: [Outgoing] = []
     var loadedThrough: UInt64
     var queuedThrough: UInt64
+    /// Up to where the store knows that they may have left; it may know more.
+    var markedThrough: UInt64 = 0
     var isLoading = false
     var outboxRetryAt: Instant?
     var mutationsMax: Int
@@ -324,22 +326,6 @@ public struct ClientSession: Sendable {
             leaveConnection(&actions)
             connectNow(now: now, &actions)
         }
-        return actions
-    }
-
-    /// `LocalStore.addRead` took this receipt.
-    public mutating func readQueued(_ receipt: ReadReceipt, now: Instant) -> [ClientAction] {
-        func merge(into list: inout [ReadReceipt]) {
-            if let index = list.firstIndex(where: { $0.subject == receipt.subject }) {
-                list[index].merge(receipt)
-            } else {
-                list.append(receipt)
-            }
-        }
-        merge(into: &reads)
-        merge(into: &unsentReads)
-        var actions: [ClientAction] = []
-        sendReads(now: now, &actions)
         return actions
     }
 

@@ -39,6 +39,8 @@ public final class TableLocalStore: LocalStore {
         static let token = "session_token"
         static let user = "user"
         static let lastMutation = "last_mutation"
+        /// Up to which number mutations may have left.
+        static let sent = "sent_through"
         static let snapshot = "snapshot"
         static let continuation = "continuation"
         static let owed = "owed"
@@ -170,10 +172,16 @@ public final class TableLocalStore: LocalStore {
     }
 
     public func enqueue(
-        _ operation: Mutation.Operation, at time: Timestamp
+        _ operation: Mutation.Operation, at time: Timestamp, leaves: Bool
     ) throws(LocalStoreError) -> UInt64 {
         let number = try write { transaction throws(StoreError) in
-            try Self.enqueue(operation, at: time, transaction)
+            let number = try Self.enqueue(operation, at: time, transaction)
+            // Without a fact: an older program may have sent all that is here.
+            let isKnown = try Self.fact(Fact.sent, transaction) != nil
+            if leaves || !isKnown {
+                try Self.noteSent(leaves ? number : number - 1, transaction)
+            }
+            return number
         }
         answered.queued(operation)
         return number
@@ -265,21 +273,6 @@ public final class TableLocalStore: LocalStore {
         }
     }
 
-    public func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {
-        try write { transaction throws(StoreError) in
-            guard !receipt.subject.isEmpty else { return }
-            var merged = receipt.normalized
-            if let row = try transaction.record(
-                LocalReadRecord.self, [.blob(receipt.subject)])
-            {
-                merged = try Self.decoded(row.receipt)
-                merged.merge(receipt)
-            }
-            try transaction.put(
-                LocalReadRecord(subject: receipt.subject, receipt: merged.encoded))
-        }
-    }
-
     // MARK: - What an app shows
 
     /// The messages of a conversation above a position, ascending; tombstones of those deleted
@@ -359,6 +352,8 @@ extension TableLocalStore {
             guard let operation = mutation.operation else { continue }
             try enqueue(operation, at: row.queuedAt, wasSent: row.wasSent, transaction)
         }
+        // Under their former numbers they may have left.
+        try noteSent(try fact(Fact.lastMutation, transaction)?.number ?? 0, transaction)
     }
 
     private static func snapshot(
