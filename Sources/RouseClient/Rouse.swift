@@ -55,6 +55,7 @@ public actor Rouse {
     private let seat: any Actor
     let seed: UInt64
     let told: (any ToldRecord)?
+    let login: (any LoginRecord)?
     var life = AppLife()
     var store: TableLocalStore?
     /// Why it did not open when it was tried last.
@@ -79,6 +80,12 @@ public actor Rouse {
     var lastCall: Instant?
     private var lastSuspension: UInt64 = 0
     var suspensions: [UInt64: Suspension] = [:]
+    /// Nothing but another file helps.
+    var damage: LocalStoreError?
+    /// The server wants another push token than it has.
+    var isTokenRefused = false
+    /// Everything of the user went, as an earlier process had begun.
+    var hasLoggedOut = false
     private var listeners: [UInt64: AsyncStream<RouseChange>.Continuation] = [:]
     var stateListeners: [UInt64: AsyncStream<ConnectionState>.Continuation] = [:]
     private var lastListener: UInt64 = 0
@@ -120,11 +127,14 @@ public actor Rouse {
     ///   - seed: chance for back-off; another in every process.
     ///   - told: what the app shares with its notification service extension; `nil`: who has put a
     ///     notification aside may be told of its message again.
+    ///   - login: where a notification service extension reads who is logged in; `nil`: there is
+    ///     none.
     ///   - seat: whose executor it runs on, as the main actor's; `nil`: one of its own.
     public init(
         configuration: ClientConfiguration, transport: any RouseTransport,
         phone: any RousePhone, clock: any RouseClock, seed: UInt64,
-        told: (any ToldRecord)? = nil, on seat: (any Actor)? = nil,
+        told: (any ToldRecord)? = nil, login: (any LoginRecord)? = nil,
+        on seat: (any Actor)? = nil,
         journal: @escaping Journal = { _ in }, openStore: @escaping OpenStore,
         identity: @escaping Identity
     ) {
@@ -136,6 +146,7 @@ public actor Rouse {
         self.clock = clock
         self.seed = seed
         self.told = told
+        self.login = login
         self.openStore = openStore
         self.identity = identity
     }
@@ -214,6 +225,7 @@ public actor Rouse {
     /// the server keeps the one it has until it is dead or the user logs out.
     public func setPush(_ push: PushRegistration?) {
         configuration.push = push
+        if push != nil { isTokenRefused = false }
         hear { $0.setPush(push, now: $1) }
     }
 
@@ -324,12 +336,15 @@ public actor Rouse {
         try store?.messages(of: conversation, after: position, limit: limit) ?? []
     }
 
-    /// What changes from now on. A listener that takes nothing misses the oldest of more than
-    /// 1,024 changes; what is there it reads from the store.
+    /// What changes from now on, behind what was told before and still holds: that the store does
+    /// not open or is damaged, that the server lets this device in no more or wants another push
+    /// token, that an earlier process's logout is done. A listener that takes nothing misses the
+    /// oldest of more than 1,024 changes; what is there it reads from the store.
     public func changes() -> AsyncStream<RouseChange> {
         let number = nextListener()
         let (stream, continuation) = AsyncStream.makeStream(
             of: RouseChange.self, bufferingPolicy: .bufferingNewest(1_024))
+        for change in holding { continuation.yield(change) }
         guard !isClosed else {
             continuation.finish()
             return stream

@@ -83,6 +83,37 @@ import Wire
         for await rows in lists where rows.first?.last?.text == "second" { break }
     }
 
+    @Test("a change that is refused stands beside its message, with its text, until it is put aside")
+    func refusalShown() async throws {
+        let stage = try Stage()
+        let rouse = try await Self.offline(stage)
+        stage.server.feed.withLock { $0.refusal = .versionConflict }
+        let row = try #require(await window(rouse).last)
+        let number = try await rouse.edit(row, text: "better")
+        #expect(try await rouse.result(of: number) == nil)
+        let lists = await rouse.conversations()
+        try await LiveTests.synced(rouse) { await rouse.refresh() }
+        let refusal = Refusal(code: Code.versionConflict.rawValue)
+        #expect(try await rouse.result(of: number)?.code == refusal.code)
+        for await rows in lists where rows.first?.last?.refusedChange != nil { break }
+        await rouse.close()
+        // A later process knows it, too.
+        let next = stage.process(over: FaultyStore(stage.disk))
+        await next.scene(.inactive)
+        let shown = try #require(await window(next).last)
+        let change = try #require(shown.refusedChange)
+        #expect(shown.text == "second" && change.refusal == refusal)
+        guard case .editMessage(let edit) = change.operation else {
+            Issue.record("it is no edit")
+            return
+        }
+        #expect(edit.parts == [Part("better")])
+        #expect(try await next.refusedChanges() == [change])
+        #expect(try await next.discard(change))
+        #expect(await window(next).last?.refusedChange == nil)
+        #expect(try await !next.discard(change))
+    }
+
     @Test("what was deleted is seen no more, and what stands below it is the newest")
     func deleted() async throws {
         let stage = try Stage()

@@ -362,6 +362,7 @@ final class SimulatedDevice {
         case .loadMutations(let number, let limit):
             let found = try store.mutations(after: number, limit: limit, now: clock.wall)
             try run { $0.mutationsLoaded(found, now: $1) }
+        case .savePush(let push): try store.savePush(push)
         case .markSent(let number): try store.markSent(through: number)
         case .markLogoutSent(let number):
             try store.markLogoutSent(number)

@@ -305,6 +305,7 @@ final class Joined {
         case .loadMutations(let after, let limit):
             return device.client.mutationsLoaded(
                 try device.local.mutations(after: after, limit: limit, now: store.now()), now: now)
+        case .savePush(let push): try device.local.savePush(push)
         case .markSent(let number): try device.local.markSent(through: number)
         case .markLogoutSent(let number):
             try device.local.markLogoutSent(number)

@@ -279,9 +279,26 @@ final class MemoryLocalStore: LocalStore {
         state.user = user
     }
 
+    func erase(keepsLogout: Bool) throws(LocalStoreError) {
+        try check()
+        let logout = outbox.first { $0.mutation.isLogout }
+        var left = LocalState(lastMutation: state.lastMutation)
+        if keepsLogout, logout != nil, !state.sessionToken.isEmpty {
+            (left.sessionToken, left.user) = (state.sessionToken, state.user)
+            left.isLeaving = true
+        }
+        (rows, results, outbox, state) = ([:], [:], [], left)
+        if let logout, state.isLeaving { outbox = [logout] }
+    }
+
     func forgetSession() throws(LocalStoreError) {
         try check()
         state.sessionToken = []
+    }
+
+    func savePush(_ push: PushRegistration?) throws(LocalStoreError) {
+        try check()
+        state.push = push
     }
 
     func enqueue(

@@ -30,6 +30,8 @@ public enum ClientAction: Equatable, Sendable {
     case saveSession(token: [UInt8], user: String)
     /// `LocalStore.forgetSession`.
     case forgetSession
+    /// `LocalStore.savePush`.
+    case savePush(PushRegistration?)
     /// `LocalStore.mutations`; answer with `mutationsLoaded`.
     case loadMutations(after: UInt64, limit: Int)
     /// `LocalStore.markSent`, before the next action. Failing is `storeFailed`, and nothing that was

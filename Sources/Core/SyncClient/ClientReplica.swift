@@ -44,6 +44,12 @@ public struct ClientReplica {
     ) throws(LocalStoreError) {
         self.store = store
         var state = try store.load()
+        if state.isLeaving, configuration.user != nil {
+            // Somebody has logged in: the server hears of that, and lets in nobody else here
+            // (SES-14). The credential was to end.
+            try store.erase()
+            state = try store.load()
+        }
         if let user = configuration.user, !state.user.isEmpty, !state.user.isExactly(user) {
             try store.saveSession(token: [], user: user)
             state = try store.load()
@@ -228,6 +234,7 @@ public struct ClientReplica {
         case .endReads(let reads): hear(session.readsEnded(try store.endReads(reads), now: now))
         case .saveSession(let token, let user): try store.saveSession(token: token, user: user)
         case .forgetSession: try store.forgetSession()
+        case .savePush(let push): try store.savePush(push)
         case .loadMutations(let number, let limit):
             let mutations = try store.mutations(after: number, limit: limit, now: wall)
             hear(session.mutationsLoaded(mutations, now: now))

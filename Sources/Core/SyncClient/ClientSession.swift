@@ -29,6 +29,8 @@ public struct ClientSession: Sendable {
     public var configuration: ClientConfiguration
     /// What the last HELLO presented, and what it said of the app.
     var (presentedPush, helloState): (PushRegistration?, AppState) = (nil, AppState())
+    /// What a WELCOME has confirmed last, of this process or one before.
+    var confirmedPush: PushRegistration?
     var random: SplitMix64
     var phase = Phase.idle
     /// Too old for the server.
@@ -57,6 +59,9 @@ public struct ClientSession: Sendable {
     /// What of `reads` this connection has not carried. Invariant: empty, or a SYNC is open, or
     /// there is no cursor, or no session.
     var unsentReads: [ReadReceipt] = []
+
+    /// There is nothing to say and to hear but the logout.
+    public internal(set) var isLeaving: Bool
 
     // The outbox: unanswered mutations, ascending; the store holds those above `loadedThrough`.
     var outbox: [Outgoing] = []
@@ -175,7 +180,8 @@ public struct ClientSession: Sendable {
         // One that an older version stored may have more ranges than a server takes.
         reads = state.pendingReads.map(\.normalized)
         queuedThrough = state.lastMutation
-        hasSentLogout = state.hasSentLogout
+        confirmedPush = state.push
+        (hasSentLogout, isLeaving) = (state.hasSentLogout, state.isLeaving)
         // Numbers start at 1.
         loadedThrough = state.firstUnanswered.map { $0 > 0 ? $0 - 1 : 0 } ?? state.lastMutation
         mutationsMax = configuration.limits.mutationsUnanswered

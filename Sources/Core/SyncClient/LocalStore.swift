@@ -39,8 +39,19 @@ public protocol LocalStore: AnyObject {
     /// results, pending reads.
     func saveSession(token: [UInt8], user: String) throws(LocalStoreError)
 
+    /// Deletes everything of the user, the credential too. Mutation numbers go on, for they are the
+    /// device's.
+    ///
+    /// - Parameter keepsLogout: a logout that waits stays, with the credential that it is said with
+    ///   and whose it is, and `load` says that the user is leaving.
+    func erase(keepsLogout: Bool) throws(LocalStoreError)
+
     /// Drops the credential: the next connection logs in anew. All else stays.
     func forgetSession() throws(LocalStoreError)
+
+    /// Keeps the push registration that the server has confirmed last; `nil`: it has none. It goes
+    /// with the user.
+    func savePush(_ push: PushRegistration?) throws(LocalStoreError)
 
     /// Puts an operation at the end of the outbox and gives it the next number: above every
     /// number given before, also to mutations that are gone. Returns the number.
@@ -149,6 +160,8 @@ public protocol LocalStore: AnyObject {
 }
 
 extension LocalStore {
+    public func erase() throws(LocalStoreError) { try erase(keepsLogout: false) }
+
     /// Puts an operation at the end of the outbox; it leaves when it is sent.
     public func enqueue(
         _ operation: Mutation.Operation, at time: Timestamp
@@ -194,12 +207,16 @@ public struct LocalState: Equatable, Sendable {
     public var sessionToken: [UInt8]
     /// The user the rows belong to; empty: nobody yet.
     public var user: String
+    /// What the server has confirmed last.
+    public var push: PushRegistration?
     /// The highest mutation number given; 0: none.
     public var lastMutation: UInt64
     /// The lowest number without a result; `nil`: none is left.
     public var firstUnanswered: UInt64?
     /// A logout without a result was, or may have been, sent.
     public var hasSentLogout: Bool
+    /// The user has logged out, and nothing is here but what tells the server so.
+    public var isLeaving = false
     /// Read receipts whose read mark has not come back.
     public var pendingReads: [ReadReceipt]
 

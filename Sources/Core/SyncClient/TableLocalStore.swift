@@ -43,6 +43,8 @@ public final class TableLocalStore: LocalStore {
         static let sent = "sent_through"
         static let snapshot = "snapshot"
         static let continuation = "continuation"
+        static let push = "push"
+        static let leaving = "leaving"
         static let owed = "owed"
         static let formerScreen = "former_screen"
     }
@@ -74,10 +76,14 @@ public final class TableLocalStore: LocalStore {
             state.sessionToken = try Self.fact(Fact.token, snapshot)?.bytes ?? []
             state.user = String(
                 decoding: try Self.fact(Fact.user, snapshot)?.bytes ?? [], as: UTF8.self)
+            if let row = try Self.fact(Fact.push, snapshot) {
+                state.push = try Self.decoded(row.bytes) as PushRegistration
+            }
             state.lastMutation = try Self.fact(Fact.lastMutation, snapshot)?.number ?? 0
             state.firstUnanswered =
                 try snapshot.records(LocalMutationRecord.self, Scan(limit: 1)).first?.number
             state.hasSentLogout = try Self.hasSentLogout(snapshot)
+            state.isLeaving = try Self.fact(Fact.leaving, snapshot) != nil
             for row in try snapshot.records(LocalReadRecord.self, Scan(limit: .max)) {
                 state.pendingReads.append(try Self.decoded(row.receipt))
             }
@@ -143,15 +149,20 @@ public final class TableLocalStore: LocalStore {
         }
     }
 
-    /// Deletes everything of the user, the credential too. Mutation numbers go on, for they are the
-    /// device's.
-    public func erase() throws(LocalStoreError) {
+    public func erase(keepsLogout: Bool) throws(LocalStoreError) {
         course = nil
         answered = AnsweredChanges()
         try write { transaction throws(StoreError) in
+            let token = try Self.fact(Fact.token, transaction)?.bytes ?? []
+            let logout = keepsLogout ? try Self.logout(transaction) : nil
             try erase(transaction)
-            try transaction.delete(LocalStateRecord.self, [.text(Fact.user)])
-            try transaction.delete(LocalStateRecord.self, [.text(Fact.token)])
+            if let logout, !token.isEmpty {
+                try transaction.put(logout)
+                try transaction.put(LocalStateRecord(name: Fact.leaving))
+            } else {
+                try transaction.delete(LocalStateRecord.self, [.text(Fact.user)])
+                try transaction.delete(LocalStateRecord.self, [.text(Fact.token)])
+            }
         }
     }
 
@@ -161,6 +172,7 @@ public final class TableLocalStore: LocalStore {
         }
         for name in [
             Fact.cursor, Fact.resetting, Fact.history, Fact.snapshot, Fact.continuation, Fact.owed,
+            Fact.push, Fact.leaving,
         ] { try transaction.delete(LocalStateRecord.self, [.text(name)]) }
         if keepsOwed { try transaction.put(LocalStateRecord(name: Fact.formerScreen)) }
     }
@@ -171,10 +183,20 @@ public final class TableLocalStore: LocalStore {
         }
     }
 
+    public func savePush(_ push: PushRegistration?) throws(LocalStoreError) {
+        try write { transaction throws(StoreError) in
+            guard let push else {
+                return try transaction.delete(LocalStateRecord.self, [.text(Fact.push)])
+            }
+            try transaction.put(LocalStateRecord(name: Fact.push, bytes: push.encoded))
+        }
+    }
+
     public func enqueue(
         _ operation: Mutation.Operation, at time: Timestamp, leaves: Bool
     ) throws(LocalStoreError) -> UInt64 {
         let number = try write { transaction throws(StoreError) in
+            try Self.dropRefused(before: operation, transaction)
             let number = try Self.enqueue(operation, at: time, transaction)
             // Without a fact: an older program may have sent all that is here.
             let isKnown = try Self.fact(Fact.sent, transaction) != nil

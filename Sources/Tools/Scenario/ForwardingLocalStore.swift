@@ -36,7 +36,15 @@ extension ForwardingLocalStore {
         try forwarded.saveSession(token: token, user: user)
     }
 
+    public func erase(keepsLogout: Bool) throws(LocalStoreError) {
+        try forwarded.erase(keepsLogout: keepsLogout)
+    }
+
     public func forgetSession() throws(LocalStoreError) { try forwarded.forgetSession() }
+
+    public func savePush(_ push: PushRegistration?) throws(LocalStoreError) {
+        try forwarded.savePush(push)
+    }
 
     public func enqueue(
         _ operation: Mutation.Operation, at time: Timestamp, leaves: Bool
