@@ -63,8 +63,9 @@ public struct RouseExtension: Sendable {
     ///     touched or asked, and a push shows what it says. `nil`: the app erases them itself.
     public init(
         configuration: ClientConfiguration, transport: any RouseTransport,
-        clock: any RouseClock, seed: UInt64, login: (any LoginRecord)? = nil, openStore: @escaping Rouse.OpenStore,
-        openAppStore: @escaping Rouse.OpenStore, identity: @escaping Rouse.Identity
+        clock: any RouseClock, seed: UInt64, login: (any LoginRecord)? = nil,
+        openStore: @escaping Rouse.OpenStore, openAppStore: @escaping Rouse.OpenStore,
+        identity: @escaping Rouse.Identity
     ) {
         var configuration = configuration
         configuration.role = .extension

@@ -75,7 +75,7 @@ import Wire
         let rouse = stage.process(
             user: "ben", over: FaultyStore(stage.disk), login: group.login)
         await rouse.scene(.active)
-        #expect(group.login.read() == .user("ben"))
+        while group.login.read() != .user("ben") { await Task.yield() }
         stage.server.feed.withLock { $0.challenges = true }
         let peek = await group.peek(1, stage)
         #expect(peek.notice == nil && !peek.isLoggedOut)

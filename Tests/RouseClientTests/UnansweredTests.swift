@@ -83,7 +83,7 @@ import Wire
         for await rows in lists where rows.first?.last?.text == "second" { break }
     }
 
-    @Test("a change that is refused stands beside its message, with its text, until it is put aside")
+    @Test("a change that is refused stands beside its message until it is put aside")
     func refusalShown() async throws {
         let stage = try Stage()
         let rouse = try await Self.offline(stage)

@@ -34,8 +34,8 @@ public enum ClientAction: Equatable, Sendable {
     case savePush(PushRegistration?)
     /// `LocalStore.mutations`; answer with `mutationsLoaded`.
     case loadMutations(after: UInt64, limit: Int)
-    /// `LocalStore.markSent`, before the next action. Failing is `storeFailed`, and nothing that was
-    /// to be sent leaves.
+    /// `LocalStore.markSent`, before the next action. Failing is `storeFailed`, and nothing that
+    /// was to be sent leaves.
     case markSent(through: UInt64)
     /// `LocalStore.markLogoutSent`; answer with `logoutMarked` or `storeFailed`.
     case markLogoutSent(UInt64)

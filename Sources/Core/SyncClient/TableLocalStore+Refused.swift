@@ -64,7 +64,8 @@ extension TableLocalStore {
         _ result: MutationResult, of row: LocalMutationRecord, _ operation: Mutation.Operation?,
         _ transaction: any StoreTransaction
     ) throws(StoreError) {
-        guard result.code != 0, let operation, operation.isMissed(after: result.code) else { return }
+        guard result.code != 0, let operation, operation.isMissed(after: result.code)
+        else { return }
         try transaction.put(
             LocalRefusedRecord(
                 number: row.number, queuedAt: row.queuedAt, mutation: row.mutation,
