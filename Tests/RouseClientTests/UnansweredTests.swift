@@ -96,7 +96,6 @@ import Wire
         let refusal = Refusal(code: Code.versionConflict.rawValue)
         #expect(try await rouse.result(of: number)?.code == refusal.code)
         for await rows in lists where rows.first?.last?.refusedChange != nil { break }
-        await rouse.close()
         // A later process knows it, too.
         let next = stage.process(over: FaultyStore(stage.disk))
         await next.scene(.inactive)
