@@ -11,6 +11,7 @@ actor PeekSession {
     private let setup: RouseExtension
     private let object: MessageID
     private let conversation: ConversationID?
+    private let words: AlertWords?
     private var store: TableLocalStore?
     private var replica: ClientReplica?
     private var connection: (any RouseConnection)?
@@ -22,11 +23,13 @@ actor PeekSession {
     private var waiting: CheckedContinuation<Void, Never>?
 
     init(
-        _ setup: RouseExtension, _ object: MessageID, _ conversation: ConversationID?
+        _ setup: RouseExtension, _ object: MessageID, _ conversation: ConversationID?,
+        _ words: AlertWords?
     ) {
         self.setup = setup
         self.object = object
         self.conversation = conversation
+        self.words = words
     }
 
     func run(until end: Instant) async -> Peek {
@@ -65,6 +68,7 @@ actor PeekSession {
             let store = try setup.openStore()
             self.store = store
             try store.belong(to: configuration.device)
+            try eraseOther(in: store)
             try borrow(for: store)
             if try !holds(store), let cursor = try store.load().cursor {
                 // What the last push was about is kept no longer.
@@ -80,11 +84,20 @@ actor PeekSession {
         }
     }
 
+    /// What is of another user than the one who is logged in goes before it is looked at.
+    private func eraseOther(in store: TableLocalStore) throws(LocalStoreError) {
+        let kept = try store.load().user
+        guard let user = setup.configuration.user, !kept.isEmpty, !kept.isExactly(user) else {
+            return
+        }
+        try store.erase()
+    }
+
     /// Whether an earlier peek has brought what this push is about, as the first of two alerts that
     /// came together: the feed does not tell of it again.
     private func holds(_ store: TableLocalStore) throws(LocalStoreError) -> Bool {
         guard let known = try store.entry(of: object, in: conversation) else { return false }
-        result.notice = AppNotice(known)
+        result.notice = notice(known)
         look()
         return try store.counts().entries <= Self.keptMax
     }
@@ -135,6 +148,12 @@ actor PeekSession {
         hear { $0.identityToken(token, now: $1) }
     }
 
+    private func notice(_ entry: Entry) -> AppNotice? {
+        guard let notice = AppNotice(entry) else { return nil }
+        guard let words else { return notice }
+        return entry.isEdited && !words.tells(notice) ? notice : nil
+    }
+
     private func look() {
         let standing = try? store?.standing(
             of: object, in: conversation, at: setup.clock.wall)
@@ -177,7 +196,7 @@ actor PeekSession {
         // Of the page, not of what is new to the store: a process that ended in the middle may
         // have left it there. A page may hold more than one version of it, the newest last.
         if let entry = delta.entries.last(where: { $0.object == object.bytes }) {
-            result.notice = AppNotice(entry)
+            result.notice = notice(entry)
         }
         head = Cursor(epoch: epoch, seq: delta.head)
         // Only a page without `more` says it (SYN-27).

@@ -152,6 +152,7 @@ extension Rouse {
                 fetching = [:]
             }
             liveUser = user
+            noteLogin()
         case .reset: isResetting = true
         case .snapshot(_, _, let isLast): if isLast { follow(.everything) }
         case .synced:

@@ -9,9 +9,10 @@ extension Rouse {
     /// pushes nothing more to it, what stands on the screen goes, and everything of the user is
     /// erased here. Without the server's answer in time, or where it does not let the device in,
     /// all but its part is done, and what still waited is lost: it pushes to the device until
-    /// another user logs in on it, so that the app should ask the system for no more pushes. What
-    /// a notification service extension has kept is in a store of its own
-    /// (`RouseExtension.erase`).
+    /// `tellLogOut` has told it, or another user logs in, so that the app should ask the system for
+    /// no more pushes. Nothing stays here then but the user's name and the credential that it is
+    /// told with. What a notification service extension has kept is in a store of its own
+    /// (`LoginRecord`).
     ///
     /// The screen is cleared before anything is erased. A process that ends before that has erased
     /// nothing: the next one goes on to log the user out, erases, tells `RouseChange.loggedOut` and
@@ -27,6 +28,28 @@ extension Rouse {
         within time: Milliseconds = 10_000
     ) async throws(LocalStoreError) -> Bool {
         try send(.forgetDevice(ForgetDevice()))
+        return try await endLogOut(within: time)
+    }
+
+    /// Tells the server of a logout that it has not heard of, or that an earlier process did not
+    /// live to finish, and closes. For an app that starts with nobody logged in, by a client
+    /// without `ClientConfiguration.user`: mostly there is nothing to tell, and nobody is
+    /// connected to. Nothing of the user's feed comes here.
+    ///
+    /// - Returns: whether there is nothing left to tell.
+    /// - Throws: as `logOut`.
+    @discardableResult
+    public func tellLogOut(
+        within time: Milliseconds = 10_000
+    ) async throws(LocalStoreError) -> Bool {
+        guard try usableStore().hasLogout() else {
+            await close()
+            return true
+        }
+        return try await endLogOut(within: time)
+    }
+
+    private func endLogOut(within time: Milliseconds) async throws(LocalStoreError) -> Bool {
         isLoggingOut = true
         defer { isLoggingOut = false }
         let end = clock.now + time
@@ -42,7 +65,7 @@ extension Rouse {
             if replica?.session.isStopped == true { logOutEnded(false) }
         }
         timer.cancel()
-        try await eraseUser(telling: nil)
+        try await eraseUser(telling: nil, keepsLogout: !isDone)
         return isDone
     }
 
@@ -60,19 +83,39 @@ extension Rouse {
     }
 
     /// Clears the screen, erases everything of the user, and closes.
-    private func eraseUser(telling change: RouseChange?) async throws(LocalStoreError) {
+    private func eraseUser(
+        telling change: RouseChange?, keepsLogout: Bool = false
+    ) async throws(LocalStoreError) {
         give(.willSuspend)
         // Before anything is erased, so that an app that starts no client without a user is left
         // with a clear screen, too, whenever its process ends.
         steps.append(.clearScreen)
         await asleep()
         guard let store else { throw isAbsent }
-        try store.erase()
-        if let change { tell(change) }
+        // First: what the extension holds goes when it looks next, whatever becomes of this.
+        if login?.write(nil) == false { journal(.storeFailed("the login record stands")) }
+        try store.erase(keepsLogout: keepsLogout)
+        if let change {
+            hasLoggedOut = change == .loggedOut
+            tell(change)
+        }
         await close()
         // Again and last, for the phone may not have answered. The store goes on to say that it is
         // to be done: the next client of this store does it first.
         await clearScreen()
+    }
+
+    /// Tells the extension whose device it is. While a logout waits it is nobody's.
+    func noteLogin() {
+        guard let login else { return }
+        do {
+            let named = configuration.user ?? liveUser
+            let isLeaving = try store?.hasLogout() ?? false
+            let user = isLeaving || named.isEmpty ? nil : named
+            if !login.write(user) { journal(.storeFailed("the login record is not written")) }
+        } catch {
+            storeTrouble(error)
+        }
     }
 
     func logOutEnded(_ isDone: Bool) {

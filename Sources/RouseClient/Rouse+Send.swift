@@ -76,6 +76,29 @@ extension Rouse {
         return wasThere
     }
 
+    /// The edits, deletions and other changes that the server refused, oldest first, until they are
+    /// discarded or the same is changed anew; `RouseChange.results` tells when there may be more.
+    /// They count no more in what is shown, and the rows of their messages name them. At most 256
+    /// are kept.
+    public func refusedChanges() throws(LocalStoreError) -> [RefusedChange] {
+        return try usableStore().refusedChanges()
+    }
+
+    /// Forgets a change that the server refused, as when its person has been told; whether it was
+    /// there.
+    @discardableResult
+    public func discard(_ change: RefusedChange) throws(LocalStoreError) -> Bool {
+        let wasThere = try usableStore().discard(change)
+        follow(.pending)
+        return wasThere
+    }
+
+    /// The server's answer to a change, by the number that `send` and its like gave; `nil`: none
+    /// has come, or it is too long ago (1,024 changes at least).
+    public func result(of number: UInt64) throws(LocalStoreError) -> MutationResult? {
+        return try usableStore().result(of: number)
+    }
+
     /// Replaces the content of a message: on this device at once, for others when the server has
     /// done it.
     ///

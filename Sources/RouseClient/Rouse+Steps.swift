@@ -242,7 +242,22 @@ extension Rouse {
 
     func storeTrouble(_ error: any Error) {
         journal(.storeFailed("\(error)"))
-        tell(.storeFailed(LocalStoreError(opening: error)))
+        let failure = LocalStoreError(opening: error)
+        if case .corrupt = failure { damage = failure }
+        tell(.storeFailed(failure))
+    }
+
+    /// What was told and holds still, for whoever begins to listen.
+    var holding: [RouseChange] {
+        if hasLoggedOut { return [.loggedOut] }
+        guard !isClosed else { return [] }
+        var changes: [RouseChange] = []
+        if let failure = damage ?? (store == nil ? openFailure : nil) {
+            changes.append(.storeFailed(failure))
+        }
+        if case .refused(let why) = connectionState { changes.append(.refused(why)) }
+        if isTokenRefused { changes.append(.pushTokenRefused) }
+        return changes
     }
 
     func opened() -> Bool {
@@ -256,6 +271,7 @@ extension Rouse {
             // Begun by a process before this one.
             isResetting = try store.load().isResetting
             liveUser = replica?.session.userName ?? ""
+            noteLogin()
             follow(.everything)
             return true
         } catch {
@@ -337,7 +353,9 @@ extension Rouse {
             answer(.storeFailed)
         case .signalled(let kind, let conversation, let user):
             tell(.signal(kind, conversation: conversation, user: user))
-        case .pushTokenRefused: tell(.pushTokenRefused)
+        case .pushTokenRefused:
+            isTokenRefused = true
+            tell(.pushTokenRefused)
         case .opened, .reauthenticated, .delta, .reset, .snapshot, .fetched, .fetchFailed,
             .peeked, .digest, .refused, .drained, .retrying:
             break

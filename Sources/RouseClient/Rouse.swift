@@ -60,6 +60,7 @@ public actor Rouse {
     private let seat: any Actor
     let seed: UInt64
     let told: (any ToldRecord)?
+    let login: (any LoginRecord)?
     var life = AppLife()
     var store: TableLocalStore?
     /// Why it did not open when it was tried last.
@@ -84,6 +85,12 @@ public actor Rouse {
     var lastCall: Instant?
     private var lastSuspension: UInt64 = 0
     var suspensions: [UInt64: Suspension] = [:]
+    /// Nothing but another file helps.
+    var damage: LocalStoreError?
+    /// The server wants another push token than it has.
+    var isTokenRefused = false
+    /// Everything of the user went, as an earlier process had begun.
+    var hasLoggedOut = false
     private var listeners: [UInt64: AsyncStream<RouseChange>.Continuation] = [:]
     var stateListeners: [UInt64: AsyncStream<ConnectionState>.Continuation] = [:]
     private var lastListener: UInt64 = 0
@@ -125,14 +132,16 @@ public actor Rouse {
     ///   - seed: chance for back-off; another in every process.
     ///   - told: what the app shares with its notification service extension; `nil`: who has put a
     ///     notification aside may be told of its message again.
+    ///   - login: where a notification service extension reads who is logged in; `nil`: there is
+    ///     none.
     ///   - device: in place of the configuration's, where that is not known yet.
     ///   - seat: whose executor it runs on, as the main actor's; `nil`: one of its own.
     public init(
         configuration: ClientConfiguration, transport: any RouseTransport,
         phone: any RousePhone, clock: any RouseClock, seed: UInt64,
-        told: (any ToldRecord)? = nil, on seat: (any Actor)? = nil,
-        journal: @escaping Journal = { _ in }, device: Device? = nil,
-        openStore: @escaping OpenStore,
+        told: (any ToldRecord)? = nil, login: (any LoginRecord)? = nil,
+        on seat: (any Actor)? = nil, journal: @escaping Journal = { _ in },
+        device: Device? = nil, openStore: @escaping OpenStore,
         identity: @escaping Identity
     ) {
         self.seat = seat ?? Seat()
@@ -144,6 +153,7 @@ public actor Rouse {
         self.seed = seed
         self.told = told
         self.device = device
+        self.login = login
         self.openStore = openStore
         self.identity = identity
     }
@@ -226,6 +236,7 @@ public actor Rouse {
     /// the server keeps the one it has until it is dead or the user logs out.
     public func setPush(_ push: PushRegistration?) {
         configuration.push = push
+        if push != nil { isTokenRefused = false }
         hear { $0.setPush(push, now: $1) }
     }
 
@@ -381,12 +392,15 @@ public actor Rouse {
         try store?.messages(of: conversation, after: position, limit: limit) ?? []
     }
 
-    /// What changes from now on. A listener that takes nothing misses the oldest of more than
-    /// 1,024 changes; what is there it reads from the store.
+    /// What changes from now on, behind what was told before and still holds: that the store does
+    /// not open or is damaged, that the server lets this device in no more or wants another push
+    /// token, that an earlier process's logout is done. A listener that takes nothing misses the
+    /// oldest of more than 1,024 changes; what is there it reads from the store.
     public func changes() -> AsyncStream<RouseChange> {
         let number = nextListener()
         let (stream, continuation) = AsyncStream.makeStream(
             of: RouseChange.self, bufferingPolicy: .bufferingNewest(1_024))
+        for change in holding { continuation.yield(change) }
         guard !isClosed else {
             continuation.finish()
             return stream

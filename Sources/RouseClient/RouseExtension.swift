@@ -3,15 +3,34 @@ public import Model
 public import SyncClient
 import Wire
 
+/// What an alert says before its extension has looked: what stands in the push.
+public struct AlertWords: Equatable, Sendable {
+    public var title: String
+    public var body: String
+
+    public init(title: String, body: String) {
+        self.title = title
+        self.body = body
+    }
+
+    func tells(_ notice: AppNotice) -> Bool {
+        ExactText(title) == ExactText(notice.title) && ExactText(body) == ExactText(notice.body)
+    }
+}
+
 /// What a notification service extension makes of a push before the person sees it.
 public struct Peek: Equatable, Sendable {
-    /// What the notification says; `nil`: what the push says.
+    /// What the notification says; `nil`: what the push says. It says nothing of other messages
+    /// that the push stands for.
     public var notice: AppNotice?
     /// The icon's number; `nil`: as the push says.
     public var badge: UInt32?
     /// The person has read the message elsewhere, or it was deleted: an extension that may show
     /// nothing shows nothing.
     public var isOver = false
+    /// The app's user has logged out, and the server may not have heard of it: what the push says
+    /// is for nobody who holds this device.
+    public var isLoggedOut = false
 
     public init() {}
 }
@@ -25,7 +44,8 @@ public struct RouseExtension: Sendable {
     /// So long before its time is over it answers, whatever it has.
     public static let margin: Milliseconds = 2_000
 
-    let configuration: ClientConfiguration
+    private(set) var configuration: ClientConfiguration
+    let login: (any LoginRecord)?
     let transport: any RouseTransport
     let clock: any RouseClock
     let seed: UInt64
@@ -39,17 +59,21 @@ public struct RouseExtension: Sendable {
     ///   - openAppStore: the app's, of which the credential is read if there is none yet; it may
     ///     throw, as while the app has it.
     ///   - seed: chance for back-off; another in every process.
+    ///   - login: of the app. Where it says another user than the one whose rows are here, or
+    ///     nobody, they are erased before anything else; where it cannot be read, nothing is
+    ///     touched or asked, and a push shows what it says. `nil`: the app erases them itself.
     ///   - device: the app's, in place of the configuration's, where that is not known yet.
     public init(
         configuration: ClientConfiguration, transport: any RouseTransport,
-        clock: any RouseClock, seed: UInt64, device: Rouse.Device? = nil,
-        openStore: @escaping Rouse.OpenStore,
+        clock: any RouseClock, seed: UInt64, login: (any LoginRecord)? = nil,
+        device: Rouse.Device? = nil, openStore: @escaping Rouse.OpenStore,
         openAppStore: @escaping Rouse.OpenStore, identity: @escaping Rouse.Identity
     ) {
         var configuration = configuration
         configuration.role = .extension
         configuration.push = nil
         self.configuration = configuration
+        self.login = login
         self.transport = transport
         self.clock = clock
         self.seed = seed
@@ -76,8 +100,9 @@ public struct RouseExtension: Sendable {
         return wasTold || standing.contains { ExactText($0.identifier) == ExactText(identifier) }
     }
 
-    /// Deletes what the extension has kept of its user, its credential too: the app does so when
-    /// that user logs out, beside `Rouse.logOut`.
+    /// Deletes what the extension has kept of its user, its credential too. An app whose extension
+    /// has its store in a container of its own, as on iOS, does not reach it so: there `login`
+    /// tells the extension to.
     ///
     /// - Throws: when its store cannot be opened, as while the extension has it, or written.
     public func erase() throws {
@@ -91,12 +116,30 @@ public struct RouseExtension: Sendable {
     /// - Parameters:
     ///   - object: `o` of the payload.
     ///   - conversation: `c` of it; `nil`: an announcement.
+    ///   - words: what the alert says. The notice is then given only of a message that was edited,
+    ///     and where these words say something else: of any other the push says it as well, in the
+    ///     person's language, and may name the number of older messages that it stands for (PSH-4).
+    ///     `nil`: given in any case.
     ///   - time: what the system gives the extension. What is known by then, less `margin`, is the
     ///     answer; it may be that nothing is.
     public func peek(
-        _ object: MessageID, in conversation: ConversationID?, within time: Milliseconds
+        _ object: MessageID, in conversation: ConversationID?, shown words: AlertWords? = nil,
+        within time: Milliseconds
     ) async -> Peek {
         let end = clock.now + (time > Self.margin ? time - Self.margin : 0)
-        return await PeekSession(self, object, conversation).run(until: end)
+        var setup = self
+        switch login?.read() {
+        case nil: break
+        case .unknown: return Peek()
+        case .user(let user) where configuration.user?.isExactly(user) ?? true:
+            setup.configuration.user = user
+        case .user, .nobody:
+            // What cannot be erased now is at the next push.
+            try? erase()
+            var peek = Peek()
+            peek.isLoggedOut = true
+            return peek
+        }
+        return await PeekSession(setup, object, conversation, words).run(until: end)
     }
 }

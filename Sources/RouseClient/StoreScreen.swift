@@ -74,7 +74,7 @@ extension AppNotice {
 }
 
 extension Entry {
-    fileprivate var isEdited: Bool {
+    var isEdited: Bool {
         if case .message(let message) = body { message.editedMs > 0 } else { false }
     }
 }

@@ -50,6 +50,45 @@ import Wire
         #expect(presented(stage) == [nil, 1, 2])
     }
 
+    @Test("the one that the server has confirmed needs no second connection at the next start")
+    func nextStart() async throws {
+        let stage = try Stage()
+        let first = stage.process(over: FaultyStore(stage.disk))
+        await first.setPush(Self.token(1))
+        try await LiveTests.synced(first) { await first.scene(.active) }
+        await first.close()
+        #expect(presented(stage) == [1])
+        // The system gives it while the server has not answered yet, and after that.
+        for isEarly in [true, false] {
+            let next = stage.process(user: "anna", over: FaultyStore(stage.disk))
+            stage.server.feed.withLock { ($0.hellos, $0.challenges) = ([], isEarly) }
+            try await LiveTests.synced(next) {
+                await next.scene(.active)
+                while presented(stage).isEmpty { await Task.yield() }
+                if isEarly { await next.setPush(Self.token(1)) }
+            }
+            try await LiveTests.synced(next) {
+                await next.setPush(Self.token(1))
+                await next.refresh()
+            }
+            #expect(presented(stage) == [nil])
+            await next.close()
+        }
+        stage.server.feed.withLock { $0.challenges = false }
+        // One that the server has lost it is given again, and another one, too.
+        for (token, held) in [(1, nil), (2, Self.token(1))] as [(UInt8, PushRegistration?)] {
+            stage.server.feed.withLock { ($0.hellos, $0.push) = ([], held) }
+            let next = stage.process(over: FaultyStore(stage.disk))
+            try await LiveTests.synced(next) { await next.scene(.active) }
+            try await LiveTests.synced(next) {
+                await next.setPush(Self.token(token))
+                await next.refresh()
+            }
+            #expect(presented(stage) == [nil, token])
+            await next.close()
+        }
+    }
+
     @Test("one that comes to a suspended or covered app waits for its next connection")
     func whileSuspended() async throws {
         let stage = try Stage()

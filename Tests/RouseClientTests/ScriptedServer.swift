@@ -27,6 +27,8 @@ final class ScriptedServer: RouseTransport {
         var isReset = false
         /// So many entries go into a peek's page.
         var peeked = 9
+        /// The token that it pushes to.
+        var push: PushRegistration?
         /// Kinds of the frames that came.
         var heard: [FrameType] = []
         /// What it has taken.
@@ -49,6 +51,12 @@ final class ScriptedServer: RouseTransport {
         fileprivate var connection: ScriptedConnection?
 
         var head: UInt64 { entries.last?.seq ?? 10 }
+
+        /// SES-18: without one the token held stays.
+        fileprivate mutating func holds(_ presented: PushRegistration?) -> Bool {
+            if let presented { push = presented }
+            return push != nil
+        }
     }
 
     let feed = Mutex(Feed())
@@ -107,14 +115,15 @@ final class ScriptedServer: RouseTransport {
                 let welcome = Welcome(
                     version: 1, sessionToken: hello.role == .extension ? [7] : [8],
                     epoch: Self.epoch, keepaliveMs: 180_000,
-                    features: hello.features.filter { $0 == "signal" }, user: feed.user)
+                    features: hello.features.filter { $0 == "signal" },
+                    pushTokenHeld: feed.holds(hello.push), user: feed.user)
                 let answer = Frame(.welcome(welcome), request: frame.request)
                 guard let sync = hello.sync else { return [answer] }
                 return [answer, Self.delta(sync, &feed, frame.request)]
             case .authenticate:
                 let welcome = Welcome(
                     version: 1, sessionToken: [8], epoch: Self.epoch, keepaliveMs: 180_000,
-                    user: feed.user)
+                    pushTokenHeld: feed.holds(nil), user: feed.user)
                 return [Frame(.welcome(welcome))]
             case .sync(let sync): return [Self.delta(sync, &feed, frame.request)]
             case .fetch(let fetch):

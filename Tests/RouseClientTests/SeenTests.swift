@@ -47,6 +47,34 @@ import Wire
         #expect(read(stage) == [1, 3])
     }
 
+    @Test("a window that was seen before is not said again, nor by a later process")
+    func seenAgain() async throws {
+        let stage = try Stage()
+        let rouse = stage.process(over: FaultyStore(stage.disk))
+        stage.server.publish(Stage.message(1), unread: 1)
+        try await LiveTests.synced(rouse) { await rouse.scene(.active) }
+        await rouse.onScreen(.conversation(Stage.room))
+        // Each window that comes is seen; before the mark comes back, and after it.
+        for _ in 0..<3 { try await rouse.seen(Stage.room) }
+        while read(stage).last != 1 { await Task.yield() }
+        stage.server.publish(Stage.readMark(through: 1, seq: 12), unread: 0)
+        try await LiveTests.synced(rouse) { stage.server.ring() }
+        #expect(try TableLocalStore(store: stage.disk).load().pendingReads.isEmpty)
+        stage.server.feed.withLock { $0.reads = [] }
+        for _ in 0..<3 { try await rouse.seen(Stage.room) }
+        try await LiveTests.synced(rouse) { await rouse.refresh() }
+        #expect(try TableLocalStore(store: stage.disk).load().pendingReads.isEmpty)
+        await rouse.close()
+        let next = stage.process(over: FaultyStore(stage.disk))
+        try await LiveTests.synced(next) {
+            await next.onScreen(.conversation(Stage.room))
+            await next.scene(.active)
+            try await next.seen(Stage.room)
+        }
+        #expect(stage.server.feed.withLock { $0.reads }.isEmpty)
+        #expect(stage.phone.screen.isEmpty)
+    }
+
     @Test("what is read without a connection leaves the screen and the icon at once")
     func readOffline() async throws {
         let stage = try Stage()

@@ -213,7 +213,7 @@ struct Stage {
     /// A process of the app.
     func process(
         isLocked: Bool = false, user: String? = nil, over engine: (any Store)? = nil,
-        told: (any ToldRecord)? = nil, on seat: (any Actor)? = nil,
+        told: (any ToldRecord)? = nil, login: (any LoginRecord)? = nil, on seat: (any Actor)? = nil,
         journal: @escaping Rouse.Journal = { _ in }
     ) -> Rouse {
         let (disk, phone) = (Disk(engine ?? disk), phone)
@@ -221,8 +221,8 @@ struct Stage {
             configuration: ClientConfiguration(
                 app: "chess", device: DeviceID(high: 5, low: 5), user: user, clientName: "test",
                 clientVersion: "1", wantsSignals: true),
-            transport: server, phone: phone, clock: clock, seed: 1, told: told, on: seat,
-            journal: journal,
+            transport: server, phone: phone, clock: clock, seed: 1, told: told, login: login,
+            on: seat, journal: journal,
             openStore: {
                 if isLocked, !phone.wasUnlocked.withLock({ $0 }) {
                     throw LocalStoreError.unavailable("not unlocked")

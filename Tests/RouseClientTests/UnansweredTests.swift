@@ -83,6 +83,36 @@ import Wire
         for await rows in lists where rows.first?.last?.text == "second" { break }
     }
 
+    @Test("a change that is refused stands beside its message until it is put aside")
+    func refusalShown() async throws {
+        let stage = try Stage()
+        let rouse = try await Self.offline(stage)
+        stage.server.feed.withLock { $0.refusal = .versionConflict }
+        let row = try #require(await window(rouse).last)
+        let number = try await rouse.edit(row, text: "better")
+        #expect(try await rouse.result(of: number) == nil)
+        let lists = await rouse.conversations()
+        try await LiveTests.synced(rouse) { await rouse.refresh() }
+        let refusal = Refusal(code: Code.versionConflict.rawValue)
+        #expect(try await rouse.result(of: number)?.code == refusal.code)
+        for await rows in lists where rows.first?.last?.refusedChange != nil { break }
+        // A later process knows it, too.
+        let next = stage.process(over: FaultyStore(stage.disk))
+        await next.scene(.inactive)
+        let shown = try #require(await window(next).last)
+        let change = try #require(shown.refusedChange)
+        #expect(shown.text == "second" && change.refusal == refusal)
+        guard case .editMessage(let edit) = change.operation else {
+            Issue.record("it is no edit")
+            return
+        }
+        #expect(edit.parts == [Part("better")])
+        #expect(try await next.refusedChanges() == [change])
+        #expect(try await next.discard(change))
+        #expect(await window(next).last?.refusedChange == nil)
+        #expect(try await !next.discard(change))
+    }
+
     @Test("what was deleted is seen no more, and what stands below it is the newest")
     func deleted() async throws {
         let stage = try Stage()
@@ -93,6 +123,67 @@ import Wire
         try await rouse.delete(row.id, forEveryone: true)
         #expect(await window(rouse).map(\.text) == ["first"])
         #expect(await lists.next()?.first?.last?.text == "first")
+    }
+
+    @Test("a message that is deleted before it has left is never sent, nor by a later process")
+    func deletedUnsent() async throws {
+        for isKilled in [false, true] {
+            let stage = try Stage()
+            var rouse = try await Self.offline(stage)
+            let kept = try await rouse.send("kept", to: Stage.room)
+            let sent = try await rouse.send("oops", to: Stage.room)
+            let row = try #require(await window(rouse).last)
+            try await rouse.edit(row, text: "oops!")
+            if isKilled {
+                rouse = stage.process(over: FaultyStore(stage.disk))
+                await rouse.scene(.inactive)
+            }
+            let life = await rouse.delivery(of: sent)
+            let changes = await rouse.changes()
+            let number = try await rouse.delete(sent.message, forEveryone: true)
+            #expect(await window(rouse).map(\.text) == ["first", "second", "kept"])
+            // It is gone, and its deletion is done.
+            for await _ in life {}
+            for await case .results(let results) in changes {
+                #expect(results.last == MutationResult(number: number))
+                break
+            }
+            try await LiveTests.synced(rouse) {
+                await rouse.scene(.active)
+                await rouse.refresh()
+            }
+            #expect(stage.server.feed.withLock { $0.sent.map(\.message) } == [kept.message])
+            #expect(stage.server.feed.withLock { $0.edits }.isEmpty)
+            #expect(try TableLocalStore(store: stage.disk).load().firstUnanswered == nil)
+        }
+    }
+
+    @Test("one that may have left is deleted at the server, also by a later process")
+    func deletedUnanswered() async throws {
+        for isKilled in [false, true] {
+            let stage = try Stage()
+            var rouse = try await Self.offline(stage)
+            stage.server.feed.withLock { $0.isMute = true }
+            let sent = try await rouse.send("oops", to: Stage.room)
+            // It leaves with the next HELLO, and nobody answers.
+            try await LiveTests.synced(rouse) { await rouse.refresh() }
+            await LiveTests.hungUp(rouse, stage)
+            if isKilled {
+                rouse = stage.process(over: FaultyStore(stage.disk))
+                await rouse.scene(.inactive)
+            }
+            let number = try await rouse.delete(sent.message, forEveryone: true)
+            #expect(await window(rouse).map(\.text) == ["first", "second"])
+            stage.server.feed.withLock { $0.isMute = false }
+            let changes = await rouse.changes()
+            await rouse.scene(.active)
+            await rouse.refresh()
+            for await case .results(let results) in changes {
+                #expect(results.map(\.number).last == number)
+                break
+            }
+            #expect(stage.server.feed.withLock { $0.sent.map(\.message) } == [sent.message])
+        }
     }
 
     @Test("a message that waits is edited and deleted like any other")

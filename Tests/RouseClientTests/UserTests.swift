@@ -101,7 +101,65 @@ import Wire
         await stage.clock.pass([began + 7_000])
         #expect(try await leaving.value == false)
         #expect(stage.phone.screen.isEmpty)
-        #expect(try erased(stage))
+        #expect(try waits(stage))
+    }
+
+    @Test("a logout without the server is told when it is there, and nothing comes of the feed")
+    func toldLater() async throws {
+        for isForgotten in [false, true] {
+            let stage = try await self.isLeaving()
+            stage.phone.alert(Stage.message(2))
+            // Without a network it goes on waiting.
+            let began = stage.clock.now
+            let vain = stage.process(over: FaultyStore(stage.disk))
+            let telling = Task { try await vain.tellLogOut(within: 7_000) }
+            await stage.clock.pass([began + 7_000])
+            #expect(try await telling.value == false)
+            #expect(try waits(stage))
+            stage.server.feed.withLock {
+                ($0.isSilent, $0.hellos, $0.heard, $0.challenges) = (false, [], [], isForgotten)
+            }
+            let next = stage.process(over: FaultyStore(stage.disk))
+            #expect(try await next.tellLogOut())
+            let (hellos, heard) = stage.server.feed.withLock { ($0.hellos, $0.heard) }
+            #expect(hellos.map(\.sessionToken) == [[8]] && hellos.allSatisfy { $0.sync == nil })
+            #expect(heard.contains(.mutate) != isForgotten && !heard.contains(.sync))
+            #expect(stage.phone.screen.isEmpty && stage.phone.icon == 0)
+            #expect(try erased(stage))
+            // Then there is nothing to tell, and nobody to connect to.
+            let last = stage.process(over: FaultyStore(stage.disk))
+            #expect(try await last.tellLogOut())
+            #expect(stage.server.feed.withLock { $0.hellos.count } == 1)
+        }
+    }
+
+    @Test("whoever logs in after it logs in anew, the same user too", arguments: ["anna", "ben"])
+    func loggedInAfterwards(_ user: String) async throws {
+        let stage = try await isLeaving()
+        stage.server.feed.withLock {
+            ($0.isSilent, $0.hellos, $0.heard, $0.user) = (false, [], [], user)
+            $0.challenges = true
+        }
+        let rouse = stage.process(user: user, over: FaultyStore(stage.disk))
+        try await LiveTests.synced(rouse) { await rouse.scene(.active) }
+        let (hellos, heard) = stage.server.feed.withLock { ($0.hellos, $0.heard) }
+        #expect(hellos.map(\.sessionToken) == [[]])
+        #expect(!heard.contains(.mutate))
+        #expect(try TableLocalStore(store: stage.disk).load().user == user)
+    }
+
+    /// Anna has logged out, and the server has not heard of it.
+    private func isLeaving() async throws -> Stage {
+        let stage = try Stage()
+        try await left(stage)
+        stage.server.feed.withLock { $0.isSilent = true }
+        let rouse = stage.process(over: FaultyStore(stage.disk))
+        await rouse.scene(.active)
+        let began = stage.clock.now
+        let leaving = Task { try await rouse.logOut(within: 7_000) }
+        await stage.clock.pass([began + 7_000])
+        #expect(try await leaving.value == false)
+        return stage
     }
 
     @Test(
@@ -118,7 +176,7 @@ import Wire
         // The time does not come.
         #expect(try await rouse.logOut(within: 7_000) == false)
         #expect(stage.phone.screen.isEmpty)
-        #expect(try erased(stage))
+        #expect(try waits(stage))
     }
 
     /// Anna logs out, and her process stands still before the server has heard of it.
@@ -219,7 +277,7 @@ import Wire
         let leaving = Task { try await first.logOut(within: 7_000) }
         await ending.clock.pass([began + 7_000])
         for await _ in ending.phone.isAtGate { break }
-        while try !erased(stage) {
+        while try !waits(stage) {
             ending.clock.advance(to: ending.clock.now + 100)
             await Task.yield()
         }
@@ -254,6 +312,16 @@ import Wire
         await rouse.scene(.active)
         await rouse.close()
         await rouse.scene(.suspending)
+    }
+
+    /// Nothing is there but what tells the server.
+    private func waits(_ stage: Stage) throws -> Bool {
+        let store = TableLocalStore(store: stage.disk)
+        let (state, counts) = (try store.load(), try store.counts())
+        let waiting = try store.mutations(after: 0, limit: 9, now: Timestamp(milliseconds: 0))
+        return state.isLeaving && state.user == "anna" && !state.sessionToken.isEmpty
+            && state.cursor == nil && counts.entries == 0 && waiting.count == 1
+            && waiting.allSatisfy(\.isLogout)
     }
 
     /// But for the numbers of the device's mutations.

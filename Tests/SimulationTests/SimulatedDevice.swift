@@ -255,7 +255,7 @@ final class SimulatedDevice {
         let receipt = ReadReceipt(
             conversation: conversation,
             through: UInt64.random(in: 1...message.position, using: &simulation.chance))
-        try store.addRead(receipt)
+        guard try store.addRead(receipt) else { return }
         try run { $0.readQueued(receipt, now: $1) }
     }
 
@@ -362,6 +362,8 @@ final class SimulatedDevice {
         case .loadMutations(let number, let limit):
             let found = try store.mutations(after: number, limit: limit, now: clock.wall)
             try run { $0.mutationsLoaded(found, now: $1) }
+        case .savePush(let push): try store.savePush(push)
+        case .markSent(let number): try store.markSent(through: number)
         case .markLogoutSent(let number):
             try store.markLogoutSent(number)
             try run { $0.logoutMarked(now: $1) }

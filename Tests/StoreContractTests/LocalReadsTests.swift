@@ -1,7 +1,8 @@
 import Model
-import SyncClient
 import Testing
 import Wire
+
+@testable import SyncClient
 
 /// Which read receipts a device drops when a SYNC that carried them is answered, on both engines.
 @Suite struct LocalReadsTests {
@@ -70,6 +71,57 @@ import Wire
             let late = entry(1, ids[0].bytes, .announcement(AnnouncementState()))
             _ = try local.applyHistory(HistoryChange(entries: [late]))
             #expect(try local.announcements().map(\.id) == [ids[1]])
+        }
+    }
+
+    @Test("what the read mark or what waits says already is kept once", arguments: engines)
+    func saidAlready(_ engine: EngineFactory) throws {
+        try engine.withStore(tables: LocalSchema.tables) { store in
+            let local = TableLocalStore(store: store)
+            try local.saveSession(token: [1], user: "anna")
+            let ranges = [InclusiveRange(first: 7, last: 8)]
+            try apply(
+                entry(1, room.bytes, .readMark(ReadMarkState(through: 5, ranges: ranges))),
+                to: local)
+            for receipt in [
+                ReadReceipt(conversation: room, through: 5),
+                ReadReceipt(conversation: room, ranges: ranges),
+            ] { #expect(try !local.addRead(receipt)) }
+            #expect(try local.load().pendingReads.isEmpty)
+            #expect(try local.addRead(ReadReceipt(conversation: room, through: 6)))
+            #expect(try !local.addRead(ReadReceipt(conversation: room, through: 6)))
+            #expect(try local.load().pendingReads.map(\.through) == [6])
+            let id = MessageID(high: 8, low: 1)
+            try apply(
+                entry(2, id.bytes, .announcement(AnnouncementState(read: true))), to: local)
+            #expect(try !local.addRead(ReadReceipt(announcement: id)))
+            // A mark of another history says nothing.
+            _ = try local.apply(
+                LocalChange(
+                    entries: [], to: Cursor(epoch: Epoch(high: 2, low: 0), seq: 1),
+                    marksStale: true))
+            #expect(try local.addRead(ReadReceipt(conversation: room, through: 5)))
+        }
+    }
+
+    @Test("one that an older program stored in vain ends with the next answer", arguments: engines)
+    func storedInVain(_ engine: EngineFactory) throws {
+        try engine.withStore(tables: LocalSchema.tables) { store in
+            let local = TableLocalStore(store: store)
+            try local.saveSession(token: [1], user: "anna")
+            try apply(entry(1, [], .conversationState(ConversationState())), to: local)
+            try apply(entry(2, [], .participant(ParticipantState(user: "anna"))), to: local)
+            let receipt = ReadReceipt(conversation: room, through: 5)
+            try local.addRead(receipt)
+            #expect(try local.endReads([receipt]) == [])
+            try apply(entry(3, room.bytes, .readMark(ReadMarkState(through: 5))), to: local)
+            // As it stands in the file of such a program.
+            try store.write { transaction throws(StoreError) in
+                try transaction.put(
+                    LocalReadRecord(subject: receipt.subject, receipt: receipt.encoded))
+            }
+            #expect(try local.endReads([receipt]) == [receipt])
+            #expect(try local.load().pendingReads.isEmpty)
         }
     }
 

@@ -305,6 +305,8 @@ final class Joined {
         case .loadMutations(let after, let limit):
             return device.client.mutationsLoaded(
                 try device.local.mutations(after: after, limit: limit, now: store.now()), now: now)
+        case .savePush(let push): try device.local.savePush(push)
+        case .markSent(let number): try device.local.markSent(through: number)
         case .markLogoutSent(let number):
             try device.local.markLogoutSent(number)
             return device.client.logoutMarked(now: now)
@@ -457,7 +459,7 @@ final class Joined {
             }
             guard highest > 0 else { return }
             let read = ReadReceipt(conversation: conversation, through: highest)
-            try device.local.addRead(read)
+            guard try device.local.addRead(read) else { return }
             run(device) { $0.readQueued(read, now: $1) }
         case 2:
             let phases: [AppPhase] = [.foreground, .background]

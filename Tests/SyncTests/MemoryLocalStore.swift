@@ -21,6 +21,8 @@ final class MemoryLocalStore: LocalStore {
     private(set) var outbox: [(mutation: Mutation, at: Timestamp)] = []
     /// The number of the logout that was, or may have been, sent.
     private var sentLogout: UInt64?
+    /// Up to where mutations may have left.
+    private var sentThrough: UInt64 = 0
     private(set) var results: [UInt64: MutationResult] = [:]
     /// What every `apply` gave back, in order.
     private(set) var applied: [Entry] = []
@@ -277,18 +279,57 @@ final class MemoryLocalStore: LocalStore {
         state.user = user
     }
 
+    func erase(keepsLogout: Bool) throws(LocalStoreError) {
+        try check()
+        let logout = outbox.first { $0.mutation.isLogout }
+        var left = LocalState(lastMutation: state.lastMutation)
+        if keepsLogout, logout != nil, !state.sessionToken.isEmpty {
+            (left.sessionToken, left.user) = (state.sessionToken, state.user)
+            left.isLeaving = true
+        }
+        (rows, results, outbox, state) = ([:], [:], [], left)
+        if let logout, state.isLeaving { outbox = [logout] }
+    }
+
     func forgetSession() throws(LocalStoreError) {
         try check()
         state.sessionToken = []
     }
 
+    func savePush(_ push: PushRegistration?) throws(LocalStoreError) {
+        try check()
+        state.push = push
+    }
+
     func enqueue(
-        _ operation: Mutation.Operation, at time: Timestamp
+        _ operation: Mutation.Operation, at time: Timestamp, leaves: Bool
     ) throws(LocalStoreError) -> UInt64 {
         try check()
         state.lastMutation += 1
         outbox.append((Mutation(number: state.lastMutation, operation: operation), time))
+        if leaves { sentThrough = state.lastMutation }
         return state.lastMutation
+    }
+
+    func markSent(through number: UInt64) throws(LocalStoreError) {
+        try check()
+        sentThrough = max(sentThrough, number)
+    }
+
+    func withdraw(_ message: MessageID) throws(LocalStoreError) -> [MutationResult]? {
+        try check()
+        let numbers = outbox.map(\.mutation).filter {
+            $0.number > sentThrough && $0.object == message.bytes
+        }.map(\.number)
+        let isMade = outbox.contains {
+            guard case .sendMessage = $0.mutation.operation else { return false }
+            return numbers.contains($0.mutation.number)
+        }
+        guard isMade else { return nil }
+        outbox.removeAll { numbers.contains($0.mutation.number) }
+        state.lastMutation += 1
+        return numbers.map { MutationResult(number: $0, code: Code.gone.rawValue) }
+            + [MutationResult(number: state.lastMutation)]
     }
 
     func mutations(
@@ -333,6 +374,7 @@ final class MemoryLocalStore: LocalStore {
         try check()
         state.lastMutation = max(state.lastMutation, floor)
         append(takeMutations(from: first))
+        sentThrough = state.lastMutation
     }
 
     private func takeMutations(from first: UInt64) -> [(mutation: Mutation, at: Timestamp)] {
@@ -372,6 +414,7 @@ final class MemoryLocalStore: LocalStore {
         let ended = answered.filter { receipt in
             guard state.pendingReads.contains(receipt) else { return false }
             guard let id = receipt.conversation else { return true }
+            if isMarked(receipt) { return true }
             if case .some(.none) = reach[id] { return true }
             let own = rows[Key(kind: 0, conversation: id, name: [])]
             if case .tombstone = own?.entry.body { return true }
@@ -390,14 +433,29 @@ final class MemoryLocalStore: LocalStore {
         return ended
     }
 
-    func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {
+    func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) -> Bool {
         try check()
-        if let index = state.pendingReads.firstIndex(where: {
-            $0.subject == receipt.subject
-        }) {
-            state.pendingReads[index].merge(receipt)
-        } else {
+        if isMarked(receipt) { return false }
+        guard
+            let index = state.pendingReads.firstIndex(where: { $0.subject == receipt.subject })
+        else {
             state.pendingReads.append(receipt)
+            return true
+        }
+        let before = state.pendingReads[index]
+        state.pendingReads[index].merge(receipt)
+        return state.pendingReads[index].normalized != before.normalized
+    }
+
+    private func isMarked(_ receipt: ReadReceipt) -> Bool {
+        rows.values.contains { row in
+            guard !row.isStale, row.entry.conversation == receipt.conversation else { return false }
+            return switch row.entry.body {
+            case .readMark(let mark): receipt.isCovered(by: mark)
+            case .announcement(let state):
+                state.read && row.entry.object == receipt.announcement?.bytes
+            default: false
+            }
         }
     }
 }

@@ -92,6 +92,8 @@ struct Phone {
                 case .loadMutations(let after, let limit):
                     let loaded = try store.mutations(after: after, limit: limit, now: wall)
                     actions = session.mutationsLoaded(loaded, now: now) + actions
+                case .savePush(let push): try store.savePush(push)
+                case .markSent(let number): try store.markSent(through: number)
                 case .markLogoutSent(let number):
                     try store.markLogoutSent(number)
                     actions = session.logoutMarked(now: now) + actions

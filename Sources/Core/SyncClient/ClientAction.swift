@@ -30,8 +30,13 @@ public enum ClientAction: Equatable, Sendable {
     case saveSession(token: [UInt8], user: String)
     /// `LocalStore.forgetSession`.
     case forgetSession
+    /// `LocalStore.savePush`.
+    case savePush(PushRegistration?)
     /// `LocalStore.mutations`; answer with `mutationsLoaded`.
     case loadMutations(after: UInt64, limit: Int)
+    /// `LocalStore.markSent`, before the next action. Failing is `storeFailed`, and nothing that
+    /// was to be sent leaves.
+    case markSent(through: UInt64)
     /// `LocalStore.markLogoutSent`; answer with `logoutMarked` or `storeFailed`.
     case markLogoutSent(UInt64)
     /// `LocalStore.raiseMutationNumbers`.

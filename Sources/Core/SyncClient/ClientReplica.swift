@@ -44,6 +44,12 @@ public struct ClientReplica {
     ) throws(LocalStoreError) {
         self.store = store
         var state = try store.load()
+        if state.isLeaving, configuration.user != nil {
+            // Somebody has logged in: the server hears of that, and lets in nobody else here
+            // (SES-14). The credential was to end.
+            try store.erase()
+            state = try store.load()
+        }
         if let user = configuration.user, !state.user.isEmpty, !state.user.isExactly(user) {
             try store.saveSession(token: [], user: user)
             state = try store.load()
@@ -109,7 +115,15 @@ public struct ClientReplica {
     public mutating func enqueue(
         _ operation: Mutation.Operation, now: Instant, wall: Timestamp
     ) throws(LocalStoreError) -> (number: UInt64, effects: [Effect]) {
-        let number = try store.enqueue(operation, at: wall)
+        if case .deleteMessage(let deletion) = operation, let message = deletion.message,
+            let results = try store.withdraw(message), let number = results.last?.number
+        {
+            let effects = on(now: now, wall: wall) { $0.withdrawn(results, now: $1) }
+            return (number, effects + [.results(results)])
+        }
+        let leaves = session.isOpen
+        let number = try store.enqueue(operation, at: wall, leaves: leaves)
+        if leaves { session.marked(through: number) }
         return (number, on(now: now, wall: wall) { $0.mutationQueued(number, now: $1) })
     }
 
@@ -117,7 +131,7 @@ public struct ClientReplica {
     public mutating func read(
         _ receipt: ReadReceipt, now: Instant, wall: Timestamp
     ) throws(LocalStoreError) -> [Effect] {
-        try store.addRead(receipt)
+        guard try store.addRead(receipt) else { return [] }
         return on(now: now, wall: wall) { $0.readQueued(receipt, now: $1) }
     }
 
@@ -129,6 +143,10 @@ public struct ClientReplica {
             do throws(LocalStoreError) {
                 try carryOut(action)
             } catch {
+                if case .markSent = action {
+                    // The next process would think that they have not left.
+                    waiting.removeAll { if case .send = $0 { true } else { false } }
+                }
                 storeFailed(error)
             }
         }
@@ -184,7 +202,7 @@ public struct ClientReplica {
 
     private mutating func carryOut(_ action: ClientAction) throws(LocalStoreError) {
         switch action {
-        case .apply, .send, .raiseLimits, .saveResults, .loadMutations, .report: break
+        case .apply, .send, .raiseLimits, .saveResults, .loadMutations, .markSent, .report: break
         default: try endGathering()
         }
         switch action {
@@ -216,9 +234,11 @@ public struct ClientReplica {
         case .endReads(let reads): hear(session.readsEnded(try store.endReads(reads), now: now))
         case .saveSession(let token, let user): try store.saveSession(token: token, user: user)
         case .forgetSession: try store.forgetSession()
+        case .savePush(let push): try store.savePush(push)
         case .loadMutations(let number, let limit):
             let mutations = try store.mutations(after: number, limit: limit, now: wall)
             hear(session.mutationsLoaded(mutations, now: now))
+        case .markSent(let number): try store.markSent(through: number)
         case .markLogoutSent(let number):
             try store.markLogoutSent(number)
             hear(session.logoutMarked(now: now))

@@ -10,6 +10,19 @@ extension ClientSession {
         case stored(UInt64)
     }
 
+    /// Nothing of the user is to come here any more: no features, no feed.
+    mutating func sayLeavingHello(now: Instant, _ actions: inout [ClientAction]) {
+        presentedPush = nil
+        helloState = appState
+        let hello = Hello(
+            versionMin: 1, versionMax: 1, app: configuration.app, device: configuration.device,
+            role: .app, clientName: configuration.clientName,
+            clientVersion: configuration.clientVersion, sessionToken: sessionToken,
+            appState: appState)
+        quietSince = now
+        send(.hello(hello), request: nextRequest(), now: now, &actions)
+    }
+
     /// The logout that the server may have carried out without this client having its answer: not
     /// one that was only queued.
     var sentLogout: UInt64? {
@@ -46,7 +59,7 @@ extension ClientSession {
             actions.append(.saveResults([MutationResult(number: number)]))
         }
         isLoggedOut = true
-        hasSentLogout = false
+        (hasSentLogout, isLeaving) = (false, false)
         logoutMark = .none
         dropToken(&actions)
         leaveConnection(&actions)

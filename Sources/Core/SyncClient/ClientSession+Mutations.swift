@@ -25,6 +25,22 @@ extension ClientSession {
         return actions
     }
 
+    /// `LocalStore.addRead` took this receipt, which says something new.
+    public mutating func readQueued(_ receipt: ReadReceipt, now: Instant) -> [ClientAction] {
+        func merge(into list: inout [ReadReceipt]) {
+            if let index = list.firstIndex(where: { $0.subject == receipt.subject }) {
+                list[index].merge(receipt)
+            } else {
+                list.append(receipt)
+            }
+        }
+        merge(into: &reads)
+        merge(into: &unsentReads)
+        var actions: [ClientAction] = []
+        sendReads(now: now, &actions)
+        return actions
+    }
+
     /// Sends what came after the last HELLO or SYNC had been written. Not beside an open SYNC:
     /// its answer may tell of another epoch, in which these positions are none (SYN-32).
     mutating func sendReads(now: Instant, _ actions: inout [ClientAction]) {
@@ -60,6 +76,30 @@ extension ClientSession {
         if body.count > bodyBytes { return .tooLarge }
         let isRead = (try? Mutation(encoded: body, limits: .afterWelcome)) != nil
         return isRead ? nil : .limit
+    }
+
+    /// `LocalStore.enqueue` was told that this one leaves.
+    public mutating func marked(through number: UInt64) {
+        markedThrough = max(markedThrough, number)
+    }
+
+    /// The store is to know before anything up to this number leaves.
+    mutating func markSent(through number: UInt64?, _ actions: inout [ClientAction]) {
+        guard let number, number > markedThrough else { return }
+        markedThrough = number
+        actions.append(.markSent(through: number))
+    }
+
+    /// `LocalStore.withdraw` took these out of the outbox; the last is of a deletion.
+    public mutating func withdrawn(
+        _ results: [MutationResult], now: Instant
+    ) -> [ClientAction] {
+        let numbers = Set(results.map(\.number))
+        outbox.removeAll { numbers.contains($0.mutation.number) }
+        queuedThrough = max(queuedThrough, results.last?.number ?? 0)
+        var actions: [ClientAction] = []
+        load(&actions)
+        return actions
     }
 
     /// Asks the store for mutations while there is room for them.
@@ -163,6 +203,7 @@ extension ClientSession {
                 return take([refused], now: now, &actions)
             }
             guard mayLeave(outgoing, &actions) else { break }
+            markSent(through: outbox.last?.mutation.number, &actions)
             if !awaitsAnswer { quietSince = now }
             outbox[index].isSent = true
             if outgoing.isLogout { hasSentLogout = true }

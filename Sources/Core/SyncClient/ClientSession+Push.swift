@@ -14,6 +14,24 @@ extension ClientSession {
         return actions
     }
 
+    /// What WELCOME says of the token (SES-18). The system gives an app its token some time after
+    /// it has started, and mostly the same one: a HELLO that left before presented none, and the
+    /// server goes on with the one it has confirmed last.
+    mutating func noteToken(isHeld: Bool, _ actions: inout [ClientAction]) {
+        guard configuration.role == .app else { return }
+        if presentedPush == nil, isHeld {
+            presentedPush = confirmedPush
+        } else {
+            confirm(isHeld ? presentedPush : nil, &actions)
+        }
+    }
+
+    mutating func confirm(_ push: PushRegistration?, _ actions: inout [ClientAction]) {
+        guard push != confirmedPush else { return }
+        confirmedPush = push
+        actions.append(.savePush(push))
+    }
+
     /// Says HELLO anew, on a connection of its own, where the present one began with another
     /// registration: until then the server has no token to push to, or a dead one. A covered app
     /// could not connect again and keeps what it has, until it is in front or behind the front;
@@ -24,7 +42,9 @@ extension ClientSession {
         else { return }
         switch phase {
         case .idle, .waiting, .connecting: return
-        case .opening, .authenticating: break
+        case .opening, .authenticating:
+            // WELCOME says whether the server has it still.
+            if push == confirmedPush, presentedPush == nil { return }
         case .open:
             guard slotAt == nil else { return }
             // What brought the app to connect was told with the HELLO before.

@@ -66,6 +66,7 @@ extension ClientSession {
 
     mutating func sayHello(now: Instant, _ actions: inout [ClientAction]) {
         if configuration.role == .extension { return sayExtensionHello(now: now, &actions) }
+        if isLeaving { return sayLeavingHello(now: now, &actions) }
         var bytes = 0
         var inline: [Mutation] = []
         for index in outbox.indices where !holdsMutations {
@@ -78,6 +79,7 @@ extension ClientSession {
             outbox[index].isSent = true
             inline.append(mutation(at: index, now: now))
         }
+        markSent(through: inline.last?.number, &actions)
         var sync = SyncFrame(
             cursor: cursor, applied: cursor?.seq ?? 0, mode: .advance,
             reads: first(of: reads, limits.helloReads, bytes: limits.helloReadBytes),
@@ -142,6 +144,11 @@ extension ClientSession {
             isPeeking = false
             for index in outbox.indices { outbox[index].isSent = false }
         }
+        if isLeaving {
+            // Nobody is here who could log in, and what the token let in is over.
+            let logout = outbox.first { $0.mutation.isLogout }
+            return logOut(logout?.mutation.number ?? 0, &actions)
+        }
         phase = .authenticating(until: now + limits.syncTimeout)
         actions.append(
             .needIdentityToken(
@@ -185,6 +192,7 @@ extension ClientSession {
         actions.append(.saveSession(token: welcome.sessionToken, user: welcome.user))
         if !user.isEmpty && !user.isExactly(welcome.user) { forgetUser() }
         user = welcome.user
+        noteToken(isHeld: welcome.pushTokenHeld, &actions)
         if welcome.mutationFloor > queuedThrough {
             // Numbers of an older life of this device.
             actions.append(.raiseMutationNumbers(above: welcome.mutationFloor))
@@ -203,6 +211,7 @@ extension ClientSession {
         syncReason = .connect
         sendMutations(now: now, &actions)
         sendFetches(now: now, &actions)
+        presentPush(now: now, &actions)
     }
 
     /// The server has accepted who this is: the session goes on where it stopped.
@@ -255,6 +264,8 @@ extension ClientSession {
         reads = []
         unsentReads = []
         outbox = []
+        isLeaving = false
+        confirmedPush = nil
         hasSentLogout = false
         logoutMark = .none
         takenFrom = nil
@@ -276,7 +287,7 @@ extension ClientSession {
 
     mutating func startSync(now: Instant, _ actions: inout [ClientAction]) {
         // The cursor must stand for what is durable: changes on their way come first.
-        guard phase == .open, openSync == nil, syncAt == nil, changesInFlight.isEmpty,
+        guard phase == .open, !isLeaving, openSync == nil, syncAt == nil, changesInFlight.isEmpty,
             snapshot?.request == nil, snapshot?.inFlight == nil
         else { return }
         wantsSync = false
@@ -455,6 +466,7 @@ extension ClientSession {
         var actions: [ClientAction] = [.report(.storeFailed(error))]
         changesInFlight = []
         applying = cursor
+        markedThrough = 0
         snapshot?.inFlight = nil
         fetches += historyInFlight.compactMap { page in
             guard case .page(var asked, _) = page else { return nil }
@@ -499,6 +511,7 @@ extension ClientSession {
         _ error: ErrorFrame, request: UInt16, now: Instant, _ actions: inout [ClientAction]
     ) {
         if error.code == Code.pushTokenRefused.rawValue {
+            confirm(nil, &actions)
             actions.append(.report(.pushTokenRefused))
             return
         }

@@ -30,6 +30,8 @@ public struct ClientSession: Sendable {
     /// What the last HELLO presented, and what it said of the app.
     var (presentedPush, helloState): (PushRegistration?, AppState) = (nil, AppState())
     var presentedPlace = ClientPlace()
+    /// What a WELCOME has confirmed last, of this process or one before.
+    var confirmedPush: PushRegistration?
     var random: SplitMix64
     var phase = Phase.idle
     /// Too old for the server.
@@ -59,10 +61,15 @@ public struct ClientSession: Sendable {
     /// there is no cursor, or no session.
     var unsentReads: [ReadReceipt] = []
 
+    /// There is nothing to say and to hear but the logout.
+    public internal(set) var isLeaving: Bool
+
     // The outbox: unanswered mutations, ascending; the store holds those above `loadedThrough`.
     var outbox: [Outgoing] = []
     var loadedThrough: UInt64
     var queuedThrough: UInt64
+    /// Up to where the store knows that they may have left; it may know more.
+    var markedThrough: UInt64 = 0
     var isLoading = false
     var outboxRetryAt: Instant?
     var mutationsMax: Int
@@ -176,7 +183,8 @@ public struct ClientSession: Sendable {
         // One that an older version stored may have more ranges than a server takes.
         reads = state.pendingReads.map(\.normalized)
         queuedThrough = state.lastMutation
-        hasSentLogout = state.hasSentLogout
+        confirmedPush = state.push
+        (hasSentLogout, isLeaving) = (state.hasSentLogout, state.isLeaving)
         // Numbers start at 1.
         loadedThrough = state.firstUnanswered.map { $0 > 0 ? $0 - 1 : 0 } ?? state.lastMutation
         mutationsMax = configuration.limits.mutationsUnanswered
@@ -312,22 +320,6 @@ public struct ClientSession: Sendable {
             syncReason = .user
             connectNow(now: now, &actions)
         }
-        return actions
-    }
-
-    /// `LocalStore.addRead` took this receipt.
-    public mutating func readQueued(_ receipt: ReadReceipt, now: Instant) -> [ClientAction] {
-        func merge(into list: inout [ReadReceipt]) {
-            if let index = list.firstIndex(where: { $0.subject == receipt.subject }) {
-                list[index].merge(receipt)
-            } else {
-                list.append(receipt)
-            }
-        }
-        merge(into: &reads)
-        merge(into: &unsentReads)
-        var actions: [ClientAction] = []
-        sendReads(now: now, &actions)
         return actions
     }
 

@@ -39,14 +39,39 @@ public protocol LocalStore: AnyObject {
     /// results, pending reads.
     func saveSession(token: [UInt8], user: String) throws(LocalStoreError)
 
+    /// Deletes everything of the user, the credential too. Mutation numbers go on, for they are the
+    /// device's.
+    ///
+    /// - Parameter keepsLogout: a logout that waits stays, with the credential that it is said with
+    ///   and whose it is, and `load` says that the user is leaving.
+    func erase(keepsLogout: Bool) throws(LocalStoreError)
+
     /// Drops the credential: the next connection logs in anew. All else stays.
     func forgetSession() throws(LocalStoreError)
 
+    /// Keeps the push registration that the server has confirmed last; `nil`: it has none. It goes
+    /// with the user.
+    func savePush(_ push: PushRegistration?) throws(LocalStoreError)
+
     /// Puts an operation at the end of the outbox and gives it the next number: above every
     /// number given before, also to mutations that are gone. Returns the number.
+    ///
+    /// - Parameter leaves: it may leave at once, as after `markSent` with its number.
     func enqueue(
-        _ operation: Mutation.Operation, at time: Timestamp
+        _ operation: Mutation.Operation, at time: Timestamp, leaves: Bool
     ) throws(LocalStoreError) -> UInt64
+
+    /// Notes that mutations up to this number are about to be sent: none of them can be withdrawn
+    /// from then on.
+    func markSent(through number: UInt64) throws(LocalStoreError)
+
+    /// Takes a message that waits in the outbox and has surely never left out of it, and with it
+    /// the edits of it that wait: it was deleted before anybody had it. Its deletion gets a number
+    /// and a result, and is not sent.
+    ///
+    /// Returns the results, stored as by `saveResults`, of the deletion (0) last; of the others
+    /// 4005. `nil`: it does not wait, or may have left, and nothing was changed.
+    func withdraw(_ message: MessageID) throws(LocalStoreError) -> [MutationResult]?
 
     /// The first `limit` mutations without a result whose number is above `number`, ascending.
     /// `delayMs` is filled in from the time of `enqueue` to `now`, 0 if the clock went back.
@@ -76,14 +101,19 @@ public protocol LocalStore: AnyObject {
     func renumberMutations(from first: UInt64, above floor: UInt64) throws(LocalStoreError)
 
     /// Keeps a read receipt until the own read mark comes back at least as far; merges with the
-    /// conversation's pending one by maximum and union.
-    func addRead(_ receipt: ReadReceipt) throws(LocalStoreError)
+    /// conversation's pending one by maximum and union. One that says no more than the pending one,
+    /// or than the read mark or the announcement that is here and not stale, changes nothing: no
+    /// entry would come back for it.
+    ///
+    /// Returns whether there is something to say.
+    @discardableResult
+    func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) -> Bool
 
     /// The server has answered a SYNC with these receipts: what it has not taken of them it never
     /// takes. Of those that are pending as they were sent, these are dropped: of announcements
     /// (MSG-52), which count as read here from now on, and of conversations of which nothing is
-    /// here, that were deleted, or that the user is in no more (MSG-19). The others wait for their
-    /// read mark.
+    /// here, that were deleted, or that the user is in no more, and those that the read mark says
+    /// already (MSG-19). The others wait for their read mark.
     ///
     /// Returns those that were dropped.
     func endReads(_ answered: [ReadReceipt]) throws(LocalStoreError) -> [ReadReceipt]
@@ -127,6 +157,17 @@ public protocol LocalStore: AnyObject {
     /// Sums up what a digest does (HIS-30), over as many positions, at most 50, as every
     /// conversation is whole for.
     func digest() throws(LocalStoreError) -> LocalDigest
+}
+
+extension LocalStore {
+    public func erase() throws(LocalStoreError) { try erase(keepsLogout: false) }
+
+    /// Puts an operation at the end of the outbox; it leaves when it is sent.
+    public func enqueue(
+        _ operation: Mutation.Operation, at time: Timestamp
+    ) throws(LocalStoreError) -> UInt64 {
+        try enqueue(operation, at: time, leaves: false)
+    }
 }
 
 /// What went wrong with the local store.
@@ -205,12 +246,16 @@ public struct LocalState: Equatable, Sendable {
     public var sessionToken: [UInt8]
     /// The user the rows belong to; empty: nobody yet.
     public var user: String
+    /// What the server has confirmed last.
+    public var push: PushRegistration?
     /// The highest mutation number given; 0: none.
     public var lastMutation: UInt64
     /// The lowest number without a result; `nil`: none is left.
     public var firstUnanswered: UInt64?
     /// A logout without a result was, or may have been, sent.
     public var hasSentLogout: Bool
+    /// The user has logged out, and nothing is here but what tells the server so.
+    public var isLeaving = false
     /// Read receipts whose read mark has not come back.
     public var pendingReads: [ReadReceipt]
 

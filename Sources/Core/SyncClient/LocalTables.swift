@@ -6,7 +6,7 @@ public enum LocalSchema {
     static let records: [any Record.Type] = [
         LocalStateRecord.self, LocalEntryRecord.self, LocalMutationRecord.self,
         LocalResultRecord.self, LocalReadRecord.self, LocalWindowRecord.self,
-        LocalOrphanRecord.self, LocalSentRecord.self,
+        LocalOrphanRecord.self, LocalSentRecord.self, LocalRefusedRecord.self,
     ]
 
     public static let tables: [Table] = records.map { $0.table }
@@ -279,5 +279,26 @@ extension LocalSentRecord {
         send = c.value("send", row?.send)
         code = c.value("code", row?.code)
         position = c.value("position", row?.position)
+    }
+}
+
+/// What the server refused to change; of messages that were sent it is `LocalSentRecord`.
+struct LocalRefusedRecord: Record, Equatable {
+    /// Of the mutation.
+    var number: UInt64
+    var queuedAt: Timestamp
+    /// `Mutation` in protobuf.
+    var mutation: [UInt8]
+    var code: UInt64
+}
+
+extension LocalRefusedRecord {
+    static let table = Table("local_refused", of: Self.self, since: 4)
+
+    init(columns c: inout some ColumnVisitor, of row: Self?) {
+        number = c.key("number", row?.number)
+        queuedAt = c.value("queued_at", row?.queuedAt)
+        mutation = c.value("mutation", row?.mutation)
+        code = c.value("code", row?.code)
     }
 }

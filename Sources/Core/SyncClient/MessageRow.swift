@@ -23,6 +23,9 @@ public struct MessageRow: Equatable, Sendable, Identifiable {
     public var delivery: Delivery?
     /// This user has edited it, and the server has not answered: `parts` and `push` are the edit's.
     public var isEditQueued = false
+    /// What this user wanted to make of it last, and the server did not carry out; shown until it
+    /// is discarded or changed anew.
+    public var refusedChange: RefusedChange?
     /// The feed has told of it; `false`: it is shown because this device has sent it.
     public var isTold = true
 

@@ -13,6 +13,21 @@ extension TableLocalStore {
         }
     }
 
+    /// Whether a logout waits for its answer.
+    public func hasLogout() throws(LocalStoreError) -> Bool {
+        try read { snapshot throws(StoreError) in try Self.logout(snapshot) != nil }
+    }
+
+    static func logout(
+        _ snapshot: any StoreSnapshot
+    ) throws(StoreError) -> LocalMutationRecord? {
+        for row in try snapshot.records(LocalMutationRecord.self, Scan(limit: .max)) {
+            let mutation: Mutation = try decoded(row.mutation)
+            if mutation.isLogout { return row }
+        }
+        return nil
+    }
+
     static func hasSentLogout(_ snapshot: any StoreSnapshot) throws(StoreError) -> Bool {
         for row in try snapshot.records(LocalMutationRecord.self, Scan(limit: .max))
         where row.wasSent != false {

@@ -29,20 +29,25 @@ struct UntoldChanges: Equatable {
     var answered: AnsweredChanges
     /// What the server has not answered.
     var queued = MessageChanges()
+    /// What it refused, the last of each message.
+    var refused: [MessageID: RefusedChange] = [:]
 
     /// `nil`: it was deleted here.
     func shown(_ row: MessageRow) -> MessageRow? {
         guard !isDeleted(row.id) else { return nil }
+        var row = row
+        row.refusedChange = refused[row.id]
         guard let edit = edit(of: row) else { return row }
         let isQueued = queued.edits[row.id] != nil
-        var row = row
         (row.parts, row.push, row.isEditQueued) = (edit.parts, edit.push, isQueued)
         // A second edit rests on the first one, whose version nobody knows yet.
         row.version = 0
         return row
     }
 
-    func concerns(_ row: MessageRow) -> Bool { isDeleted(row.id) || edit(of: row) != nil }
+    func concerns(_ row: MessageRow) -> Bool {
+        isDeleted(row.id) || edit(of: row) != nil || refused[row.id] != nil
+    }
 
     private func isDeleted(_ message: MessageID) -> Bool {
         queued.deleted.contains(message) || answered.changes.deleted.contains(message)
@@ -134,6 +139,9 @@ extension TableLocalStore {
             }
         }
         found.messages.sort { $0.number < $1.number }
+        for change in try Self.refused(in: snapshot) {
+            if let message = change.message { found.refused[message] = change }
+        }
         for row in try snapshot.records(
             LocalMutationRecord.self, Scan(descending: true, limit: Self.queuedMax)
         ).reversed() {
@@ -151,6 +159,7 @@ extension TableLocalStore {
         _ result: MutationResult, to row: LocalMutationRecord, _ mutation: Mutation,
         _ transaction: any StoreTransaction
     ) throws(StoreError) {
+        try noteRefusal(result, of: row, mutation.operation, transaction)
         guard case .sendMessage(let send) = mutation.operation,
             let conversation = send.conversation, let message = send.message,
             try transaction.record(LocalEntryRecord.self, entryKey(conversation, message)) == nil

@@ -39,8 +39,12 @@ public final class TableLocalStore: LocalStore {
         static let token = "session_token"
         static let user = "user"
         static let lastMutation = "last_mutation"
+        /// Up to which number mutations may have left.
+        static let sent = "sent_through"
         static let snapshot = "snapshot"
         static let continuation = "continuation"
+        static let push = "push"
+        static let leaving = "leaving"
         static let owed = "owed"
         static let formerScreen = "former_screen"
         static let device = "device"
@@ -73,10 +77,14 @@ public final class TableLocalStore: LocalStore {
             state.sessionToken = try Self.fact(Fact.token, snapshot)?.bytes ?? []
             state.user = String(
                 decoding: try Self.fact(Fact.user, snapshot)?.bytes ?? [], as: UTF8.self)
+            if let row = try Self.fact(Fact.push, snapshot) {
+                state.push = try Self.decoded(row.bytes) as PushRegistration
+            }
             state.lastMutation = try Self.fact(Fact.lastMutation, snapshot)?.number ?? 0
             state.firstUnanswered =
                 try snapshot.records(LocalMutationRecord.self, Scan(limit: 1)).first?.number
             state.hasSentLogout = try Self.hasSentLogout(snapshot)
+            state.isLeaving = try Self.fact(Fact.leaving, snapshot) != nil
             for row in try snapshot.records(LocalReadRecord.self, Scan(limit: .max)) {
                 state.pendingReads.append(try Self.decoded(row.receipt))
             }
@@ -142,15 +150,20 @@ public final class TableLocalStore: LocalStore {
         }
     }
 
-    /// Deletes everything of the user, the credential too. Mutation numbers go on, for they are the
-    /// device's.
-    public func erase() throws(LocalStoreError) {
+    public func erase(keepsLogout: Bool) throws(LocalStoreError) {
         course = nil
         answered = AnsweredChanges()
         try write { transaction throws(StoreError) in
+            let token = try Self.fact(Fact.token, transaction)?.bytes ?? []
+            let logout = keepsLogout ? try Self.logout(transaction) : nil
             try erase(transaction)
-            try transaction.delete(LocalStateRecord.self, [.text(Fact.user)])
-            try transaction.delete(LocalStateRecord.self, [.text(Fact.token)])
+            if let logout, !token.isEmpty {
+                try transaction.put(logout)
+                try transaction.put(LocalStateRecord(name: Fact.leaving))
+            } else {
+                try transaction.delete(LocalStateRecord.self, [.text(Fact.user)])
+                try transaction.delete(LocalStateRecord.self, [.text(Fact.token)])
+            }
         }
     }
 
@@ -174,6 +187,7 @@ public final class TableLocalStore: LocalStore {
         }
         for name in [
             Fact.cursor, Fact.resetting, Fact.history, Fact.snapshot, Fact.continuation, Fact.owed,
+            Fact.push, Fact.leaving,
         ] { try transaction.delete(LocalStateRecord.self, [.text(name)]) }
         if keepsOwed { try transaction.put(LocalStateRecord(name: Fact.formerScreen)) }
     }
@@ -184,11 +198,27 @@ public final class TableLocalStore: LocalStore {
         }
     }
 
+    public func savePush(_ push: PushRegistration?) throws(LocalStoreError) {
+        try write { transaction throws(StoreError) in
+            guard let push else {
+                return try transaction.delete(LocalStateRecord.self, [.text(Fact.push)])
+            }
+            try transaction.put(LocalStateRecord(name: Fact.push, bytes: push.encoded))
+        }
+    }
+
     public func enqueue(
-        _ operation: Mutation.Operation, at time: Timestamp
+        _ operation: Mutation.Operation, at time: Timestamp, leaves: Bool
     ) throws(LocalStoreError) -> UInt64 {
         let number = try write { transaction throws(StoreError) in
-            try Self.enqueue(operation, at: time, transaction)
+            try Self.dropRefused(before: operation, transaction)
+            let number = try Self.enqueue(operation, at: time, transaction)
+            // Without a fact: an older program may have sent all that is here.
+            let isKnown = try Self.fact(Fact.sent, transaction) != nil
+            if leaves || !isKnown {
+                try Self.noteSent(leaves ? number : number - 1, transaction)
+            }
+            return number
         }
         answered.queued(operation)
         return number
@@ -280,21 +310,6 @@ public final class TableLocalStore: LocalStore {
         }
     }
 
-    public func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {
-        try write { transaction throws(StoreError) in
-            guard !receipt.subject.isEmpty else { return }
-            var merged = receipt.normalized
-            if let row = try transaction.record(
-                LocalReadRecord.self, [.blob(receipt.subject)])
-            {
-                merged = try Self.decoded(row.receipt)
-                merged.merge(receipt)
-            }
-            try transaction.put(
-                LocalReadRecord(subject: receipt.subject, receipt: merged.encoded))
-        }
-    }
-
     // MARK: - What an app shows
 
     /// The messages of a conversation above a position, ascending; tombstones of those deleted
@@ -374,6 +389,8 @@ extension TableLocalStore {
             guard let operation = mutation.operation else { continue }
             try enqueue(operation, at: row.queuedAt, wasSent: row.wasSent, transaction)
         }
+        // Under their former numbers they may have left.
+        try noteSent(try fact(Fact.lastMutation, transaction)?.number ?? 0, transaction)
     }
 
     private static func snapshot(

@@ -36,11 +36,29 @@ extension ForwardingLocalStore {
         try forwarded.saveSession(token: token, user: user)
     }
 
+    public func erase(keepsLogout: Bool) throws(LocalStoreError) {
+        try forwarded.erase(keepsLogout: keepsLogout)
+    }
+
     public func forgetSession() throws(LocalStoreError) { try forwarded.forgetSession() }
 
+    public func savePush(_ push: PushRegistration?) throws(LocalStoreError) {
+        try forwarded.savePush(push)
+    }
+
     public func enqueue(
-        _ operation: Mutation.Operation, at time: Timestamp
-    ) throws(LocalStoreError) -> UInt64 { try forwarded.enqueue(operation, at: time) }
+        _ operation: Mutation.Operation, at time: Timestamp, leaves: Bool
+    ) throws(LocalStoreError) -> UInt64 {
+        try forwarded.enqueue(operation, at: time, leaves: leaves)
+    }
+
+    public func markSent(through number: UInt64) throws(LocalStoreError) {
+        try forwarded.markSent(through: number)
+    }
+
+    public func withdraw(_ message: MessageID) throws(LocalStoreError) -> [MutationResult]? {
+        try forwarded.withdraw(message)
+    }
 
     public func mutations(
         after number: UInt64, limit: Int, now: Timestamp
@@ -70,7 +88,7 @@ extension ForwardingLocalStore {
         try forwarded.renumberMutations(from: first, above: floor)
     }
 
-    public func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) {
+    public func addRead(_ receipt: ReadReceipt) throws(LocalStoreError) -> Bool {
         try forwarded.addRead(receipt)
     }
 

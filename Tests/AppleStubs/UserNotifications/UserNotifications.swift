@@ -25,13 +25,15 @@ public enum UNNotificationInterruptionLevel: UInt, Sendable {
 }
 
 open class UNNotificationContent: NSObject {
+    open var title: String { fatalError() }
+    open var body: String { fatalError() }
     open var badge: NSNumber? { fatalError() }
     open var userInfo: [AnyHashable: Any] { fatalError() }
 }
 
 open class UNMutableNotificationContent: UNNotificationContent {
     public override init() { fatalError() }
-    open var title: String {
+    open override var title: String {
         get { fatalError() }
         set { fatalError() }
     }
@@ -39,7 +41,7 @@ open class UNMutableNotificationContent: UNNotificationContent {
         get { fatalError() }
         set { fatalError() }
     }
-    open var body: String {
+    open override var body: String {
         get { fatalError() }
         set { fatalError() }
     }

@@ -315,7 +315,7 @@ struct ClientRun {
         case 2:
             let receipt = choices.read()
             guard receipt.conversation != nil || receipt.announcement != nil,
-                (try? store.addRead(receipt)) != nil
+                (try? store.addRead(receipt)) == true
             else { return }
             try with { $0.readQueued(receipt, now: $1) }
         case 3: try with { $0.checkDigest(now: $1) }
@@ -423,6 +423,8 @@ struct ClientRun {
         case .loadMutations(let number, let limit):
             let found = try store.mutations(after: number, limit: limit, now: wall)
             return { $0.mutationsLoaded(found, now: $1) }
+        case .savePush(let push): try store.savePush(push)
+        case .markSent(let number): try store.markSent(through: number)
         case .markLogoutSent(let number):
             try store.markLogoutSent(number)
             return { $0.logoutMarked(now: $1) }
