@@ -188,7 +188,6 @@ extension WakeRules {
             count += turn.looked
             more = more || turn.hasMore
         }
-        try transaction.savepoint { () throws(StoreError) in try writeDown(&effects) }
         // What follows from a gap, or from a clock set back, goes on at once, too.
         if !more, !isHeldUp { more = try Self.isMending(in: transaction) }
         return (count, more, effects)
@@ -399,6 +398,9 @@ extension WakeRules {
         var step = try WakeStep(device, in: transaction, now: now)
         try body(&step)
         try step.save()
-        return step.effects
+        var effects = step.effects
+        // What becomes of a campaign's push stands or falls with the campaign's counts.
+        try writeDown(&effects)
+        return effects
     }
 }
