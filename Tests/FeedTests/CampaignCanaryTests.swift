@@ -1,4 +1,5 @@
 import Feed
+import MemoryStore
 import Model
 import Testing
 import Wake
@@ -106,5 +107,49 @@ import Wake
         try campaigns.pushes.tick()
         #expect(try campaigns.send() == [])
         #expect(try campaigns.state(id) == .review)
+    }
+
+    @Test func itsWaitIsNoLongerForAClockThatWasAhead() throws {
+        world.pass(100 * 86_400_000)
+        try campaigns.pushes.tick()
+        try campaigns.phones(1...60)
+        let id = try campaigns.create {
+            $0.plan.canaryShare = 2_000
+            $0.plan.canaryWait = 600_000
+        }
+        let right = world.now
+        world.store.clock = right + 86_400_000
+        try campaigns.pushes.tick()
+        let first = try campaigns.send()
+        #expect(try campaigns.state(id) == .review)
+        world.store.clock = right + 6_000
+        try campaigns.pushes.tick()
+        #expect(try campaigns.send() == [])
+        world.pass(599_000)
+        try campaigns.pushes.tick()
+        #expect(try campaigns.send() == [])
+        world.pass(1_000)
+        #expect(try campaigns.send().count == 60 - first.count)
+    }
+
+    /// Also where nobody has noticed yet that the clock was set.
+    @Test(arguments: [true, false])
+    func aClockThatIsAheadForAWhileEndsNoCampaign(isNoticed: Bool) throws {
+        world.pass(100 * 86_400_000)
+        try campaigns.pushes.tick()
+        try campaigns.phones(1...3)
+        let right = world.now
+        let id = try campaigns.create { $0.plan.startsAt = right + 86_400_000 }
+        try campaigns.advance()
+        world.store.clock = right + 40 * 86_400_000
+        if isNoticed { try campaigns.pushes.tick() }
+        #expect(try campaigns.send() == [])
+        world.store.clock = right + 6_000
+        try campaigns.pushes.tick()
+        #expect(try campaigns.send() == [])
+        #expect(try campaigns.state(id) == .scheduled)
+        world.pass(86_400_000)
+        try campaigns.pushes.tick()
+        #expect(try campaigns.send().count == 3)
     }
 }

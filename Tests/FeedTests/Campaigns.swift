@@ -14,7 +14,7 @@ final class Campaigns {
     /// What each phone shows, by collapse id, and how often it was told.
     var shown: [DeviceID: [String: Int]] = [:]
 
-    init() throws { pushes = try Pushes() }
+    init(_ pushes: Pushes? = nil) throws { self.pushes = try pushes ?? Pushes() }
 
     /// A phone that has a token and sleeps.
     @discardableResult

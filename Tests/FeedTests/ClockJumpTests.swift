@@ -165,4 +165,57 @@ import Wire
         // A clock that is slow by a little looks like a slow second.
         #expect(try pushes.run(7_000) == ["silent"])
     }
+
+    /// An hour and more after its end, by a clock that is wrong for half a minute.
+    @Test(arguments: [7_200, 86_400] as [UInt64], [Urgency.normal, .urgent])
+    func whatIsOverByAClockThatWasAheadIsToldAllTheSame(
+        seconds: UInt64, urgency: Urgency
+    ) throws {
+        let (pushes, room) = try Self.alerted()
+        let right = pushes.world.now
+        for timing in [AlertTiming(expires: right + 1_200_000), AlertTiming(lifetime: 3_600_000)] {
+            try pushes.say("ends", in: room, timing, urgency)
+        }
+        pushes.world.store.clock = right + seconds * 1_000
+        #expect(try pushes.run(15_000) == [])
+        // What comes meanwhile does not wait behind it.
+        try pushes.say("new", in: room, urgency)
+        #expect(try pushes.run(15_000).map { $0.prefix(10) } == [#"alert "new"#])
+        pushes.world.store.clock = right + 30_000
+        #expect(try pushes.run(10_000).map { $0.prefix(11) } == [#"alert "ends"#, #"alert "ends"#])
+        #expect(try pushes.world.all(AlertRecord.self).allSatisfy { $0.phase == .sent })
+    }
+
+    @Test func itIsOverTenMinutesAfterAnOutage() throws {
+        let (pushes, room) = try Self.alerted()
+        try pushes.say("1", in: room, AlertTiming(lifetime: 60_000))
+        try pushes.say("2", in: room, AlertTiming(lifetime: 60_000), .urgent)
+        pushes.world.pass(7_200_000)
+        #expect(try pushes.run(599_000) == [])
+        #expect(try pushes.world.all(AlertRecord.self).count { $0.phase == .queued } == 2)
+        #expect(try pushes.run(2_000) == [])
+        #expect(try pushes.world.all(AlertRecord.self).count { $0.phase == .expired } == 2)
+    }
+
+    @Test func anAlertWithATimeKeepsItWhenTheClockWasAhead() throws {
+        let (pushes, room) = try Self.alerted()
+        let right = pushes.world.now
+        let timing = AlertTiming(moment: .at(right + 300_000), expires: right + 900_000)
+        try pushes.say("timed", in: room, timing)
+        pushes.world.store.clock = right + 86_400_000
+        #expect(try pushes.run(30_000) == [])
+        pushes.world.store.clock = right + 30_000
+        #expect(try pushes.run(265_000) == [])
+        #expect(try pushes.run(10_000).count == 1)
+    }
+
+    /// Whoever is alerted, without a wake.
+    private static func alerted() throws -> (Pushes, ConversationID) {
+        let (pushes, room) = try Pushes.sleeping()
+        pushes.world.pass(100 * 86_400_000)
+        try pushes.run(4_000)
+        try pushes.say("0", in: room)
+        try pushes.run(120_000)
+        return (pushes, room)
+    }
 }

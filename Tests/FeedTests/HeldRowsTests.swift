@@ -50,6 +50,17 @@ import Wire
                 ?? (UserRecord.table.name, key)
         }
 
+        func hold(_ campaign: CampaignID) {
+            held = (
+                CampaignProgressRecord.table.name, [.app(World.app), .identifier(campaign)]
+            )
+        }
+
+        func counts(_ campaign: CampaignID) throws -> CampaignCounts {
+            let all = try all(CampaignProgressRecord.self)
+            return try #require(all.first { $0.campaign == campaign }).counts
+        }
+
         @discardableResult
         func ask(_ request: StoreRequest) throws -> StoreAnswer {
             let results = try engine.commit([request], limits: limits, waits: false)
@@ -320,5 +331,107 @@ import Wire
         #expect(try !node.claim().more)
         node.held = nil
         #expect(try node.claim().jobs.map(\.key.user.name) == ["u2"])
+    }
+
+    @Test("what devices are owed leaves while a campaign's counts are held, and no push is lost")
+    func campaignCounts() throws {
+        let campaigns = try Campaigns(pushes)
+        try campaigns.phones(1...3)
+        let id = try campaigns.create()
+        try campaigns.advance()
+        try publishToSleepers()
+        let node = Node(world)
+        node.hold(id)
+        let claimed = try node.claim()
+        #expect(claimed.jobs.map(\.key.user.name) == ["ben", "carl"])
+        #expect(claimed.nextDue.map { $0 <= world.now + ClaimedPushes.heldPause } == true)
+        #expect(try !node.claim().more)
+        // Nothing is under way that nobody sends.
+        #expect(try node.all(CampaignPushRecord.self).allSatisfy { $0.phase == .queued })
+        #expect(try node.all(WakeRecord.self).count { $0.flight != nil } == 2)
+        #expect(try node.counts(id).waiting == 3)
+        node.held = nil
+        #expect(try node.claim().jobs.map(\.key.user.name) == ["u1", "u2", "u3"])
+        #expect(try node.counts(id).waiting == 0)
+        #expect(try node.counts(id).flying == 3)
+    }
+
+    @Test("nor do the pushes of another campaign wait", arguments: [0, 1])
+    func otherCampaigns(held: Int) throws {
+        let campaigns = try Campaigns()
+        try campaigns.phones(1...3)
+        let ids = [try campaigns.create(), try campaigns.create()]
+        try campaigns.advance()
+        let node = Node(campaigns.world)
+        node.hold(ids[held])
+        let claimed = try node.claim()
+        #expect(claimed.jobs.map(\.key.user.name) == ["u1", "u2", "u3"])
+        #expect(try node.counts(ids[held]).flying == 0)
+        #expect(try node.counts(ids[1 - held]).flying == 3)
+    }
+
+    @Test("pushes of a node that is gone are taken back but those whose campaign's counts are held")
+    func campaignLeases() throws {
+        let campaigns = try Campaigns(pushes)
+        try campaigns.phones(1...3)
+        let id = try campaigns.create()
+        try campaigns.advance()
+        try publishToSleepers()
+        #expect(try pushes.claim().count == 5)
+        world.pass(61_000)
+        try world.ask(.keepAlive)
+        let node = Node(world)
+        node.hold(id)
+        try node.rest(.sweepWakes(rows: 256))
+        func flying() throws -> Set<String> {
+            Set(try node.all(WakeRecord.self).filter { $0.flight != nil }.map(\.user.name))
+        }
+        #expect(try flying() == ["u1", "u2", "u3"])
+        #expect(try node.all(CampaignPushRecord.self).allSatisfy { $0.phase == .sending })
+        #expect(try node.counts(id).flying == 3)
+        node.held = nil
+        try node.rest(.sweepWakes(rows: 256))
+        #expect(try flying().isEmpty)
+        #expect(try node.counts(id).flying == 0)
+        #expect(try node.counts(id).waiting == 3)
+    }
+
+    @Test("of a request that meets a held row behind what it has done nothing is carried out")
+    func nothingBehindAHeldRow() throws {
+        try publishToSleepers()
+        for job in try pushes.claim() { try pushes.finish(job) }
+        world.pass(2_000)
+        try world.ask(.keepAlive)
+        // Wakes that were accepted before an outage are due again, and then its mark goes.
+        try world.tamper { transaction throws(StoreError) in
+            let mark = MetaRecord(name: WakeRules.gapName, number: self.world.now.milliseconds)
+            try transaction.put(mark)
+        }
+        let node = Node(world)
+        node.held = (MetaRecord.table.name, [.text(WakeRules.gapName)])
+        let before = try node.all(WakeRecord.self)
+        #expect(throws: StoreError.self) { try node.claim() }
+        #expect(try node.all(WakeRecord.self) == before)
+        node.held = nil
+        _ = try node.claim()
+        #expect(try node.all(WakeRecord.self) != before)
+    }
+
+    @Test("nor of one that meets a row that cannot be read")
+    func nothingBehindAnUnreadableRow() throws {
+        try publishToSleepers()
+        let place = try #require(
+            DeviceRecord.table.columns.firstIndex { $0.name == "token_generation" })
+        let key: [ColumnValue] = [
+            .app(World.app), .user(UserID("carl")), .identifier(phone("carl")),
+        ]
+        try world.tamper { transaction throws(StoreError) in
+            var row = try transaction.row(DeviceRecord.table, key: key, lock: .none) ?? []
+            row[place] = .integer(-1)
+            try transaction.put(DeviceRecord.table, row)
+        }
+        let before = try world.all(WakeRecord.self)
+        #expect(throws: StoreError.self) { try pushes.claim() }
+        #expect(try world.all(WakeRecord.self) == before)
     }
 }

@@ -381,4 +381,31 @@ struct PublishLaterTests {
         #expect(effects.published == [4_000])
         #expect(effects.backlog == ScheduleBacklog(pending: 1, lateness: 3_000))
     }
+
+    /// It has no room while the clock is a day ahead.
+    @Test(arguments: [1, 3_600_000] as [Milliseconds])
+    func whatWasPutOffByAClockThatWasAheadHasItsTime(_ delay: Milliseconds) throws {
+        world.limits.directRecipients = 1
+        world.limits.fanOutQueue = 1
+        let room = try world.converse(["anna", "bob"])
+        try world.finishFanOut()
+        world.pass(100 * 86_400_000)
+        try pushes.tick()
+        let right = world.now
+        let made = try scheduled(try later(message("later", to: room), in: delay))
+        let other = try scheduled(try later(message("other", to: room), in: 40 * 86_400_000))
+        for _ in 1...2 { try world.publish("in the way", to: room) }
+        world.store.clock = right + 86_400_000
+        try pushes.tick()
+        try publish()
+        #expect(try row(made.message)?.due.map { $0 > right + 86_400_000 } == true)
+        world.store.clock = right + 2_000
+        try pushes.tick()
+        try world.finishFanOut()
+        #expect(try row(made.message)?.due == max(made.sendAt, world.now))
+        #expect(try row(other.message)?.due == other.sendAt)
+        #expect(try world.record(MetaRecord.self, [.text("clock_set_back")]) == nil)
+        world.pass(delay)
+        #expect(try publish() == .progressed(count: 1, more: false))
+    }
 }

@@ -96,9 +96,12 @@ struct GroupCommit {
         var result: Result<StoreOutcome, StoreError>?
         let isDone = try rows.run(isKept: isKept) { () throws(StoreError) in
             do throws(StoreError) {
-                result = .success(
-                    try Rules.execute(
-                        requests[number], in: rows, now: now, limits: limits, zones: zones))
+                // Its own savepoints stand: of one that fails behind them nothing is to be left.
+                try rows.savepoint { () throws(StoreError) in
+                    result = .success(
+                        try Rules.execute(
+                            requests[number], in: rows, now: now, limits: limits, zones: zones))
+                }
             } catch {
                 switch error {
                 case .conflict, .corrupt: result = .failure(error)

@@ -50,11 +50,13 @@ extension Store {
             var spent = 0
             for request in group.requests where spent < group.budget {
                 do throws(StoreError) {
-                    let outcome = try Rules.execute(
-                        request, in: transaction, now: self.now(), limits: group.limits,
-                        zones: group.zones)
-                    spent += outcome.rows.total
-                    results.append(.success(outcome))
+                    try rows.run { () throws(StoreError) in
+                        let outcome = try Rules.execute(
+                            request, in: transaction, now: self.now(), limits: group.limits,
+                            zones: group.zones)
+                        spent += outcome.rows.total
+                        results.append(.success(outcome))
+                    }
                 } catch {
                     switch error {
                     case .conflict, .corrupt: results.append(.failure(error))

@@ -109,8 +109,8 @@ public protocol StoreTransaction: StoreSnapshot {
     /// of these every further call, and `write` itself, throws it again, even if `body`'s caller
     /// caught it. Savepoints nest.
     func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError)
-    /// Runs `body`, whose locks are a sequence of their own in the lock order. Nothing is undone
-    /// if it throws. Sequences do not nest.
+    /// Runs `body`, whose locks are a sequence of their own in the lock order, also inside another:
+    /// what that took is no part of it. Nothing is undone if it throws.
     func lockSequence(_ body: () throws(StoreError) -> Void) throws(StoreError)
 }
 

@@ -119,6 +119,13 @@ extension Reachability {
         reschedule()
     }
 
+    /// Urgent alerts wait, and none of them may leave before `time`.
+    public mutating func putOffUrgent(until time: Timestamp) {
+        guard row.urgentDue != nil else { return }
+        row.urgentDue = time
+        reschedule()
+    }
+
     /// Alerts wait, and none may leave before `time`.
     public mutating func putOffAlerts(until time: Timestamp) {
         row.alertDue = time

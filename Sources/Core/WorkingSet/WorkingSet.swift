@@ -73,6 +73,7 @@ public final class WorkingSet {
     /// The changes that a savepoint undoes.
     private var log: [Change] = []
     private var depth = 0
+    private var isInRequest = false
     /// Slots that were made in the open transaction.
     private var came = 0
     private var engine: (any StoreTransaction)?
@@ -115,6 +116,21 @@ public final class WorkingSet {
         if isSole, bound > 0 { trim() } else { forgetAll() }
     }
 
+    /// Runs one request of several in the open transaction. If it throws, what it wrote is undone,
+    /// with what stands in savepoints of its own: unlike in one more savepoint around them, each
+    /// outermost one is a sequence of locks.
+    public func run(_ request: () throws(StoreError) -> Void) throws(StoreError) {
+        let mark = log.count
+        isInRequest = true
+        defer { isInRequest = false }
+        do throws(StoreError) {
+            try request()
+        } catch {
+            undo(to: mark)
+            throw error
+        }
+    }
+
     /// Everything is read from the engine again: somebody else has written to it.
     public func forgetAll() {
         precondition(engine == nil, "rows forgotten inside a transaction")
@@ -126,7 +142,7 @@ public final class WorkingSet {
         ranges = Clock()
         rowsOfRanges = RangeBytes()
         log = []
-        depth = 0
+        (depth, isInRequest) = (0, false)
         came = 0
         failure = nil
         weight = 0
@@ -263,8 +279,8 @@ public final class WorkingSet {
             weigh(slot)
             return
         }
-        if slot.stored == nil, depth > 0 {
-            // A savepoint may take it back: what was there before has to be known.
+        if slot.stored == nil, depth > 0 || isInRequest {
+            // A savepoint, or the request, may take it back: what was there before has to be known.
             counted.reads += 1
             let found = try engine.row(table, key: slot.key, lock: .none)
             slot.stored = .some(found)
@@ -413,9 +429,8 @@ extension WorkingSet: StoreTransaction {
         change(rows.slots[place] ?? blank(key, at: place, in: rows), to: nil)
     }
 
-    /// Each outermost savepoint is one already.
     public func lockSequence(_ body: () throws(StoreError) -> Void) throws(StoreError) {
-        try body()
+        try open().lockSequence(body)
     }
 
     public func savepoint(_ body: () throws(StoreError) -> Void) throws(StoreError) {

@@ -14,8 +14,11 @@ struct CampaignClaims {
     private(set) var blocked: [PushLane] = []
     private(set) var nextDue: Timestamp?
     private(set) var effects = WakeEffects()
-    private var results: [CampaignKey: Result] = [:]
+    /// What it has come to for the campaign whose turn it is; `nil`: nothing.
+    private var result: Result?
     private var sendings: [CampaignKey: Sending] = [:]
+    /// One a push, those that are left.
+    private var ids: ArraySlice<WakeID> = []
 
     /// What a claim comes to for one campaign, for its counts.
     private struct Result {
@@ -112,39 +115,68 @@ struct CampaignClaims {
         rooms: [CredentialKey: PushRoom], ids: ArraySlice<WakeID>
     ) throws(StoreError) {
         guard !campaigns.isEmpty, !ids.isEmpty else { return }
-        self.rooms = rooms
-        let rows = try dueRows(atMost: ids.count)
-        var ids = ids
-        let count = ids.count
-        let ordered = rows.sorted {
-            $0.push.precedes($1.push, orInTie: $0.push.campaign < $1.push.campaign)
+        (self.rooms, self.ids) = (rooms, ids)
+        var rest = try dueRows(atMost: ids.count)[...]
+        var (looked, held) = (0, 0)
+        while let campaign = rest.first?.campaign {
+            let rows = rest.prefix { $0.campaign == campaign }
+            rest = rest.dropFirst(rows.count)
+            let done = try claim(rows, of: campaign)
+            looked += done.looked
+            held += done.held
         }
-        var looked = 0
-        var held = 0
-        for row in ordered {
-            guard let id = ids.first else { break }
-            // The pushes left are due as before; one goes on in any case.
-            guard ids.count == count || !transaction.isSpent else {
-                isMore = true
-                break
+        // What others hold is no reason to come again at once.
+        if held > 0, held == looked { isMore = false }
+    }
+
+    /// Pushes of one campaign, which stand or fall with its counts: while another transaction holds
+    /// these, its pushes are due as before, and nobody else's wait for them. The counts come last,
+    /// so that they are held for as short a time as can be.
+    ///
+    /// - Returns: how many rows were looked at, and of how many others hold something.
+    private mutating func claim(
+        _ rows: ArraySlice<Due>, of campaign: CampaignKey
+    ) throws(StoreError) -> (looked: Int, held: Int) {
+        var (looked, held) = (0, 0)
+        let before = self
+        let isCounted = try transaction.passingOver { () throws(StoreError) in
+            for row in rows.sorted(by: { $0.push.precedes($1.push) }) {
+                guard let id = ids.first else { break }
+                // The pushes left are due as before; one goes on in any case.
+                guard jobs.isEmpty || !transaction.isSpent else {
+                    isMore = true
+                    break
+                }
+                looked += 1
+                if try !claimUnlessHeld(row, id) { held += 1 }
             }
-            looked += 1
-            var isClaimed = false
-            let isDone = try transaction.passingOver { () throws(StoreError) in
+            try writeDown(campaign)
+        }
+        guard isCounted else {
+            self = before
+            comeAgain(at: now + ClaimedPushes.heldPause)
+            return (looked, looked)
+        }
+        result = nil
+        return (looked, held)
+    }
+
+    /// - Returns: `false`: another transaction holds something of it.
+    private mutating func claimUnlessHeld(
+        _ row: Due, _ id: WakeID
+    ) throws(StoreError) -> Bool {
+        var isClaimed = false
+        let isDone = try transaction.passingOver { () throws(StoreError) in
+            // The savepoint is inside another, and its locks are a sequence all the same.
+            try transaction.lockSequence { () throws(StoreError) in
                 let user = try transaction.record(
                     UserRecord.self, [.app(row.push.app), .user(row.push.user)], lock: .wait)
                 isClaimed = try claim(row, isKnown: user != nil, id)
             }
-            guard isDone else {
-                held += 1
-                comeAgain(at: now + ClaimedPushes.heldPause)
-                continue
-            }
-            if isClaimed { ids = ids.dropFirst() }
         }
-        // What others hold is no reason to come again at once.
-        if held > 0, held == looked { isMore = false }
-        try transaction.savepoint { () throws(StoreError) in try writeDown() }
+        if !isDone { comeAgain(at: now + ClaimedPushes.heldPause) }
+        if isClaimed, isDone { ids = ids.dropFirst() }
+        return isDone
     }
 
     // MARK: Which rows
@@ -240,15 +272,15 @@ struct CampaignClaims {
         let rows = try transaction.records(
             CampaignPushRecord.self,
             Scan(index: "campaign_push_queued", prefix: queue, limit: ClaimPushes.rowsMax))
-        try transaction.savepoint { () throws(StoreError) in
-            for found in rows.sorted(by: { $0.precedes($1) }) {
+        for found in rows.sorted(by: { $0.precedes($1) }) {
+            let isDone = try transaction.passingOver { () throws(StoreError) in
                 try transaction.lockUser(found.app, found.user)
-                guard var row = try transaction.again(found), row.due ?? now > now else { continue }
+                guard var row = try transaction.again(found), row.due ?? now > now else { return }
                 row.due = now
                 try transaction.put(row)
             }
+            if isDone { isMore = true } else { comeAgain(at: now + ClaimedPushes.heldPause) }
         }
-        isMore = true
     }
 
     /// One with room before one without; `nil`: none names the topic.
@@ -284,13 +316,13 @@ struct CampaignClaims {
                 lock: .wait)
         else {
             try transaction.delete(CampaignPushRecord.self, push.key)
-            results[due.campaign, default: Result()].leaveOut(push, .changed)
+            leaveOut(push, .changed)
             return false
         }
         if let omission = try omission(due.campaign, device) {
             push.settle(.leftOut, omission.name, now: now)
             try transaction.put(push)
-            results[due.campaign, default: Result()].leaveOut(push, omission)
+            leaveOut(push, omission)
             return false
         }
         var placed = push
@@ -321,7 +353,8 @@ struct CampaignClaims {
         try transaction.put(push)
         try step.save()
         effects += step.effects
-        results[due.campaign, default: Result()].claimed += 1
+        result = result ?? Result()
+        result?.claimed += 1
         let (campaign, app, options) = (sending.campaign, sending.app, sending.options)
         let expiration = campaign.plan.expiration ?? app.alertExpiration
         // APNs stores one notification: a campaign's must not take the place of an alert's.
@@ -356,26 +389,28 @@ struct CampaignClaims {
 
     // MARK: Counts
 
-    private func writeDown() throws(StoreError) {
-        let ordered = campaigns.sorted { SortKey($0.rowKey) < SortKey($1.rowKey) }
-        for known in ordered {
-            guard let result = results[known.key],
-                var progress = try transaction.record(
-                    CampaignProgressRecord.self, known.key.columns, lock: .wait)
-            else { continue }
-            let claimed = UInt64(result.claimed)
-            progress.counts.waiting -= min(progress.counts.waiting, claimed)
-            progress.counts.flying += claimed
-            for omission in CampaignOmission.allCases {
-                progress.counts.leaveOut(result.leftOut[omission] ?? 0, omission)
-            }
-            progress.counts.canary -= min(progress.counts.canary, result.canaryLeftOut)
-            if let sending = sendings[known.key] {
-                progress.take(result.claimed, sending.campaign.plan.rate, now: now)
-            }
-            progress.due = now
-            progress.settle(now: now)
-            try transaction.put(progress)
+    private mutating func leaveOut(_ push: CampaignPushRecord, _ omission: CampaignOmission) {
+        result = result ?? Result()
+        result?.leaveOut(push, omission)
+    }
+
+    private func writeDown(_ campaign: CampaignKey) throws(StoreError) {
+        guard let result,
+            var progress = try transaction.record(
+                CampaignProgressRecord.self, campaign.columns, lock: .wait)
+        else { return }
+        let claimed = UInt64(result.claimed)
+        progress.counts.waiting -= min(progress.counts.waiting, claimed)
+        progress.counts.flying += claimed
+        for omission in CampaignOmission.allCases {
+            progress.counts.leaveOut(result.leftOut[omission] ?? 0, omission)
         }
+        progress.counts.canary -= min(progress.counts.canary, result.canaryLeftOut)
+        if let sending = sendings[campaign] {
+            progress.take(result.claimed, sending.campaign.plan.rate, now: now)
+        }
+        progress.due = now
+        progress.settle(now: now)
+        try transaction.put(progress)
     }
 }

@@ -53,6 +53,12 @@ extension Work {
         let before = progress
         var work = 0
         if progress.hold == .none, campaign.plan.startsAt + CampaignPlan.lifetime <= now {
+            if let until = try stored(try WakeRules.endsWait(in: transaction, now: now)) {
+                // By a clock that may be ahead: it neither ends nor begins meanwhile.
+                progress.due = until
+                try put(progress)
+                return 0
+            }
             progress.hold(.cancelled, "it was not over 30 days after its start", now: now)
             work = 1
         }
@@ -105,7 +111,11 @@ extension Work {
             progress.begin(plan.canaryShare > 0 ? .canary : .main, now: now)
             return 1
         case .review:
-            guard let until = progress.reviewUntil, until <= now else { return 0 }
+            guard var until = progress.reviewUntil else { return 0 }
+            // Of a clock that was ahead: it waits for as long as ever from now.
+            until = min(until, now + (plan.canaryWait ?? 0))
+            progress.reviewUntil = until
+            guard until <= now else { return 0 }
             let (refused, accepted) = (
                 progress.counts.canaryRefused, progress.counts.canaryAccepted
             )

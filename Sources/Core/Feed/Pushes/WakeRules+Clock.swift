@@ -9,6 +9,9 @@ extension WakeRules {
     /// Rows of one kind in one step. Where there may be more, the whole step's number is taken for
     /// used, and the next step goes on.
     static let mendedAtOnce = 32
+    /// Of what is published later so many are looked at, and so many at a time.
+    private static let scheduledLook = 4_096
+    private static let scheduledAtOnce = 256
 
     /// - Returns: whether the rest of it waits for what other transactions hold.
     func mendSetBack() throws(StoreError) -> Bool {
@@ -48,6 +51,7 @@ extension WakeRules {
         try mend("webhook_by_due", past: soon, &mended) {
             (found: WebhookRecord) throws(StoreError) in try mendWebhook(found.rowKey)
         }
+        if mended.left > 0 { try mendScheduled(&mended) }
         if mended.left > 0, mended.held == 0 {
             try finish(Self.setBackName, now.milliseconds)
         }
@@ -91,6 +95,42 @@ extension WakeRules {
             if isDone { mended.done += 1 } else { mended.held += 1 }
         }
         mended.left = rows.count < few ? mended.left - rows.count : 0
+    }
+
+    /// What is published later, and was put off by a clock that was ahead. Beside thousands of
+    /// others whose time is to come it may be missed, and is late then; what was mended is not
+    /// found again.
+    private func mendScheduled(_ mended: inout Mended) throws(StoreError) {
+        let soon = now + Reachability.setBackWait
+        var left = Self.scheduledLook
+        for schedule in try transaction.records(ScheduleRecord.self, Scan(limit: left))
+        where schedule.pending > 0 {
+            var after: [ColumnValue] = [.timestamp(soon)]
+            while left > 0 {
+                let few = min(left, Self.scheduledAtOnce)
+                let rows = try transaction.records(
+                    ScheduledRecord.self,
+                    Scan(
+                        index: "scheduled_by_due", prefix: [.app(schedule.app)], after: after,
+                        limit: few))
+                for row in rows where row.due.map({ $0 > row.sendAt }) ?? false {
+                    let isDone = try transaction.passingOver { () throws(StoreError) in
+                        try mend(row, past: soon)
+                    }
+                    if isDone { mended.done += 1 } else { mended.held += 1 }
+                }
+                left -= rows.count
+                guard rows.count == few, let last = rows.last, let due = last.due else { break }
+                after = [.timestamp(due), .identifier(last.message)]
+            }
+        }
+    }
+
+    private func mend(_ found: ScheduledRecord, past soon: Timestamp) throws(StoreError) {
+        let known = try transaction.record(ScheduledRecord.self, found.rowKey, lock: .wait)
+        guard var row = known, let due = row.due, due > max(soon, row.sendAt) else { return }
+        row.due = max(row.sendAt, now)
+        try transaction.put(row)
     }
 
     /// A batch under way is fenced by its claim; a repeat has the same delivery id.

@@ -9,18 +9,13 @@ import Wake
 extension WakeRules {
     static let aliveName = MetaRecord.aliveName
     static let gapName = "wake_gap"
-    private static let aliveInterval: Milliseconds = 2_000
     /// Waiting wakes made due again in one step.
     static let gapStep = 500
     /// The number of these devices looked at before it is asked what is left of the turn.
     private static let gapAtOnce = 16
     /// Entries looked at for one that was not alerted.
     private static let pendingLook = 16
-    private static let outageName = "outage_end"
     static let setBackName = "clock_set_back"
-    /// After an outage, or what looks like one to a clock that is ahead, alerts are kept for so
-    /// long beyond their end.
-    private static let expiryPause: Milliseconds = 10 * 60_000
 
     /// Every 2 s.
     func keepAlive() throws(StoreError) -> WakeEffects {
@@ -113,14 +108,6 @@ extension WakeRules {
         }
     }
 
-    /// When we were last back from an outage; `nil`: none is known.
-    static func outageEnd(
-        in snapshot: any StoreSnapshot, now: Timestamp
-    ) throws(StoreError) -> Timestamp? {
-        try snapshot.record(MetaRecord.self, [.text(Self.outageName)])
-            .map { min(Timestamp(milliseconds: $0.number), now) }
-    }
-
     func moment(_ name: String) throws(StoreError) -> Timestamp? {
         try transaction.record(MetaRecord.self, [.text(name)])
             .map { Timestamp(milliseconds: $0.number) }
@@ -188,7 +175,6 @@ extension WakeRules {
             count += turn.looked
             more = more || turn.hasMore
         }
-        try transaction.savepoint { () throws(StoreError) in try writeDown(&effects) }
         // What follows from a gap, or from a clock set back, goes on at once, too.
         if !more, !isHeldUp { more = try Self.isMending(in: transaction) }
         return (count, more, effects)
@@ -303,7 +289,7 @@ extension WakeRules {
     }
 
     private func expireAlerts(_ most: Int) throws(StoreError) -> Swept {
-        if let end = try Self.outageEnd(in: transaction, now: now), now < end + Self.expiryPause {
+        if try Self.endsWait(in: transaction, now: now) != nil {
             return (SweptRows(atMost: most), WakeEffects())
         }
         return try SweptRows.sweep(
@@ -399,6 +385,9 @@ extension WakeRules {
         var step = try WakeStep(device, in: transaction, now: now)
         try body(&step)
         try step.save()
-        return step.effects
+        var effects = step.effects
+        // What becomes of a campaign's push stands or falls with the campaign's counts.
+        try writeDown(&effects)
+        return effects
     }
 }

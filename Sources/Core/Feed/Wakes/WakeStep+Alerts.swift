@@ -26,6 +26,28 @@ struct AlertContent {
     func expiry(of alert: AlertRecord) -> Timestamp? {
         options.timing.expiry(from: max(publishedAt, alert.moment ?? publishedAt))
     }
+
+    func isPast(_ alert: AlertRecord, now: Timestamp) -> Bool {
+        expiry(of: alert).map { $0 <= now } ?? false
+    }
+}
+
+/// Alerts past their end by a clock that may be ahead: they are not shown, and not given up yet.
+private struct PastAlerts {
+    /// Until when they are not given up; `nil`: there are none.
+    private(set) var until: Timestamp?
+    private(set) var hasUrgent = false
+    private var messages: Set<MessageID> = []
+
+    var count: Int { messages.count }
+
+    func contains(_ alert: AlertRecord) -> Bool { messages.contains(alert.message) }
+
+    mutating func add(_ alert: AlertRecord, until: Timestamp) {
+        self.until = until
+        messages.insert(alert.message)
+        hasUrgent = hasUrgent || alert.isUrgent
+    }
 }
 
 /// The alert of a claim.
@@ -53,53 +75,108 @@ extension WakeStep {
     }
 
     private func queue(
-        _ phase: AlertPhase = .queued, newestFirst: Bool = false, limit: Int
+        _ phase: AlertPhase = .queued, newestFirst: Bool = false, limit: Int,
+        besides past: PastAlerts = PastAlerts()
     ) throws(StoreError) -> [AlertRecord] {
-        try transaction.records(
+        try alerts(
+            "alert_queued", .unsigned(phase.rawValue), newestFirst: newestFirst, limit: limit,
+            besides: past)
+    }
+
+    /// Alerts that wait and pass the others, oldest first.
+    private func express(
+        _ way: AlertExpress, limit: Int, besides past: PastAlerts
+    ) throws(StoreError) -> [AlertRecord] {
+        try alerts("alert_express", .unsigned(way.rawValue), limit: limit, besides: past)
+    }
+
+    private func alerts(
+        _ index: String, _ kind: ColumnValue, newestFirst: Bool = false, limit: Int,
+        besides past: PastAlerts
+    ) throws(StoreError) -> [AlertRecord] {
+        let found = try transaction.records(
             AlertRecord.self,
             Scan(
-                index: "alert_queued", prefix: device.wakeKey + [.unsigned(phase.rawValue)],
-                descending: newestFirst, limit: limit))
+                index: index, prefix: device.wakeKey + [kind], descending: newestFirst,
+                limit: limit + past.count))
+        return past.count == 0 ? found : Array(found.filter { !past.contains($0) }.prefix(limit))
     }
 
     /// The queued alert to send; those that are not worth it any more are cancelled on the way.
     mutating func nextAlert() throws(StoreError) -> NextAlert {
+        var past = PastAlerts()
         while true {
-            let urgent = try express(.urgent, limit: 1)
+            let urgent = try express(.urgent, limit: 1, besides: past)
             if urgent.isEmpty {
-                machine.noUrgentWaits()
+                if past.hasUrgent, let until = past.until {
+                    machine.putOffUrgent(until: until)
+                } else {
+                    machine.noUrgentWaits()
+                }
                 if machine.need(now: now) != .alert { return .another }
             }
-            guard let oldest = try queue(limit: 1).first else { return .none }
+            guard let oldest = try queue(limit: 1, besides: past).first else {
+                return past.until.map { .later($0) } ?? .none
+            }
             let chosen: AlertRecord
             // Beside a session only what has a time of its own leaves, wherever it stands.
             let rows =
                 if !urgent.isEmpty { urgent } else if machine.isSessionCounted {
-                    try express(.timed, limit: Self.queueMax)
-                } else { try queue(limit: Self.queueMax) }
+                    try express(.timed, limit: Self.queueMax, besides: past)
+                } else { try queue(limit: Self.queueMax, besides: past) }
             guard !rows.isEmpty else { return .later(now + WakePolicy.connectedDelay) }
-            switch try choose(among: rows) {
+            switch try choose(among: rows, besides: past) {
             case .failure(let later): return .later(later.time)
             case .success(let alert): chosen = alert
             }
             // Its deletion may still be on its way into this feed.
             let content = try content(of: chosen)
-            if let content, chosen.seq > device.applied || chosen.isTimed,
+            guard let content, chosen.seq > device.applied || chosen.isTimed,
                 !(try transaction.isSettled(chosen, now: now))
-            {
-                if content.expiry(of: chosen).map({ now < $0 }) ?? true {
-                    let since = machine.isSessionCounted ? chosen.queuedAt : oldest.queuedAt
-                    return .take(chosen, content, waitsSince: since)
-                }
-                try drop(chosen, .expired)
-            } else {
+            else {
                 try drop(chosen, .cancelled)
+                continue
+            }
+            if try isDelayedAgain(chosen) { continue }
+            if !content.isPast(chosen, now: now) {
+                let since = machine.isSessionCounted ? chosen.queuedAt : oldest.queuedAt
+                return .take(chosen, content, waitsSince: since)
+            }
+            if let until = try WakeRules.endsWait(in: transaction, now: now) {
+                past.add(chosen, until: until)
+                try addPast(among: rows, to: &past, until: until)
+            } else {
+                try drop(chosen, .expired)
             }
         }
     }
 
+    /// All of one look, so that it is not looked through anew for each.
+    private func addPast(
+        among rows: [AlertRecord], to past: inout PastAlerts, until: Timestamp
+    ) throws(StoreError) {
+        for alert in rows where !past.contains(alert) {
+            if try content(of: alert)?.isPast(alert, now: now) ?? false {
+                past.add(alert, until: until)
+            }
+        }
+    }
+
+    /// The clock was ahead when its time came: it waits for that again.
+    private mutating func isDelayedAgain(_ alert: AlertRecord) throws(StoreError) -> Bool {
+        guard alert.isTimed, let moment = alert.moment, moment > now + WakeRules.gapTolerance else {
+            return false
+        }
+        var alert = alert
+        closeAlert(alert)
+        alert.phase = .delayed
+        alert.summary = .none
+        try transaction.put(alert)
+        return true
+    }
+
     private func choose(
-        among rows: [AlertRecord]
+        among rows: [AlertRecord], besides past: PastAlerts
     ) throws(StoreError) -> Result<AlertRecord, Later> {
         let turn = try machine.alertTurn(among: rows, now: now) {
             conversation throws(StoreError) in try lastSent(in: conversation)
@@ -108,11 +185,13 @@ extension WakeStep {
         case .later(let time): return .failure(Later(time: time))
         case .single(let index): return .success(rows[index])
         case .newest:
-            var newest = try queue(newestFirst: true, limit: 1).first ?? rows[0]
+            var newest = try queue(newestFirst: true, limit: 1, besides: past).first ?? rows[0]
             newest.summary = .device
             return .success(newest)
         case .conversation(let index):
-            let newest = try queue(newestFirst: true, limit: WakePolicy.pendingAlertsMax).first {
+            let queued = try queue(
+                newestFirst: true, limit: WakePolicy.pendingAlertsMax, besides: past)
+            let newest = queued.first {
                 $0.conversation == rows[index].conversation
                     && ($0.isTimed || !machine.isSessionCounted)
             }
@@ -120,15 +199,6 @@ extension WakeStep {
             if summary.summary == .none { summary.summary = .conversation }
             return .success(summary)
         }
-    }
-
-    /// Alerts that wait and pass the others, oldest first.
-    private func express(_ way: AlertExpress, limit: Int) throws(StoreError) -> [AlertRecord] {
-        try transaction.records(
-            AlertRecord.self,
-            Scan(
-                index: "alert_express", prefix: device.wakeKey + [.unsigned(way.rawValue)],
-                limit: limit))
     }
 
     /// When an alert of the conversation was last sent. A time to come is of a clock that was

@@ -54,7 +54,10 @@ extension WakeStep {
             try transaction.put(alert)
             return false
         }
-        if let expiry = content.expiry(of: alert), expiry <= now {
+        // By a clock that may be ahead it waits with those whose time has come.
+        if content.isPast(alert, now: now),
+            try WakeRules.endsWait(in: transaction, now: now) == nil
+        {
             alert.phase = .expired
             alert.openPosition = nil
             try transaction.put(alert)
