@@ -351,6 +351,8 @@ import Wire
         try campaigns.phone(3) { $0.tokenProvenAt = nil }
         try campaigns.control(id, .pause)
         world.pass(CampaignPlan.lifetime)
+        // After an outage nothing ends at once.
+        try campaigns.pushes.run(601_000)
         try campaigns.control(id, .resume)
         try campaigns.advance()
         #expect(try campaigns.state(id) == .cancelled)
