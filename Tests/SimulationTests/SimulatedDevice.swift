@@ -414,7 +414,12 @@ final class SimulatedDevice {
             }
         case .reauthenticated: simulation.reached.count("a session logged in anew in place")
         case .unread(let count): screen.setIcon(UInt64(count))
-        case .synced: try tidy()
+        case .synced:
+            try tidy()
+            if let last = try store.sendAwaited(at: clock.wall) {
+                simulation.reached.count("a conversation that came back")
+                try run { $0.mutationQueued(last, now: $1) }
+            }
         default: break
         }
     }

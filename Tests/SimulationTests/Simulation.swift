@@ -69,7 +69,9 @@ final class Simulation: SimulatedWorld {
     /// Out until the backend lets them in again.
     private(set) var suspended: Set<String> = []
     private var wishes: [Administration] = []
-    private var published: [String: MessageRecord] = [:]
+    private(set) var published: [String: MessageRecord] = [:]
+    /// What restored servers have lost, and who was to see it.
+    var losses = Losses()
 
     init(
         seed: UInt64, defect: Defect? = nil, stormy: Milliseconds = 180_000,
@@ -540,13 +542,17 @@ final class Simulation: SimulatedWorld {
         published = [:]
     }
 
-    /// P6: nobody hears of a conversation he never took part in.
+    /// P6: nobody hears of a conversation he never took part in, nor of what was not for him.
     func heard(_ entry: Entry, _ message: MessageState, on device: SimulatedDevice) {
         guard let conversation = entry.conversation else { return }
-        let participant = try? participant(conversation, device.user)
-        if participant == nil {
-            violations.append("P6: \(device.user) heard of \(conversation)")
+        guard let participant = try? participant(conversation, device.user) else {
+            return violations.append("P6: \(device.user) heard of \(conversation)")
         }
+        guard let id = MessageID(entry.object) else { return }
+        if losses.isBreach(id, of: participant) {
+            violations.append("P6: \(device.user) heard \(id), which was not for him")
+        }
+        losses.heard(id, by: device.user)
     }
 
     private func participant(

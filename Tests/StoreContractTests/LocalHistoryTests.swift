@@ -279,7 +279,10 @@ import Wire
             let first = snapshot(
                 [state(), message(3, sender: "anna")], from: 1, next: [7], since: 1_000)
             _ = try local.applySnapshot(first, at: time)
-            #expect(try local.mutations(after: 0, limit: 9, now: time).isEmpty)
+            // With its conversation's page, while it is known who took part.
+            #expect(
+                try local.mutations(after: 0, limit: 9, now: time).map(\.operation)
+                    == [.sendMessage(lost)])
             let other = ConversationID(high: 1, low: 2)
             let last = snapshot([state(other)], from: 1, room: other, isFirst: false, since: 1_000)
             _ = try local.applySnapshot(last, at: time)

@@ -151,6 +151,9 @@ final class MemoryLocalStore: LocalStore {
         return fresh
     }
 
+    /// Here what waits for a conversation is in the outbox.
+    func sendAwaited(at time: Timestamp) -> UInt64? { nil }
+
     func applySnapshot(
         _ change: SnapshotChange, at time: Timestamp
     ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64) {

@@ -211,7 +211,13 @@ public struct ClientReplica {
         case .raiseLimits(let limits): effects.append(.raiseLimits(limits))
         case .disconnect: effects.append(.disconnect)
         case .needIdentityToken(let nonce, _): effects.append(.needIdentityToken(nonce: nonce))
-        case .report(let event): effects.append(.report(event))
+        case .report(let event):
+            effects.append(.report(event))
+            if case .synced = event, let last = try store.sendAwaited(at: wall) {
+                // Nothing was answered; what waits is another, and what is refused.
+                effects.append(.results([]))
+                hear(session.mutationQueued(last, now: now))
+            }
         case .apply(let change):
             if isGathering, !change.marksStale, !change.sweeps {
                 gathered.append(change)

@@ -35,9 +35,17 @@ public struct Refusal: Hashable, Sendable, CustomStringConvertible {
 
     public init(code: UInt32) { self.code = code }
 
+    /// No server says so: one that was restored has lost the message, and it is not sent again by
+    /// itself, because somebody takes part in its conversation now who did not see it, or because
+    /// who takes part is not known here (HIS-21).
+    public static let audienceChanged = Refusal(code: 9_000)
+
     /// For people.
     public var description: String {
-        switch Code(rawValue: code) {
+        if self == .audienceChanged {
+            return "the server has lost it, and others may take part in the conversation now"
+        }
+        return switch Code(rawValue: code) {
         case .malformed: "the server could not read it"
         case .tooLarge: "it is larger than the server takes"
         case .missingField: "something that it needs is missing"

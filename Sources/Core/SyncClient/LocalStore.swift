@@ -139,17 +139,36 @@ public protocol LocalStore: AnyObject {
     ///    everything of it; the cursor becomes `start`. Else `start` and the continuation are
     ///    kept for `load`.
     ///
-    /// Where step 3 or 4 deletes a message that this user sent, or a conversation that this user
-    /// made, at or after `resendSince`, or where such a message is stale below `completeFrom`, its
-    /// making is put into the outbox again, as `enqueue` does at `time`, before the mutations above
-    /// `mutationFloor` that wait there: these get new numbers behind it, in order (HIS-21). Left
-    /// out are conversations that this user has left, and messages at or below the user's
-    /// `joinedPosition`, the lower one of before the page and of after it.
+    /// With `resendSince`, what a restored server has lost of this user's since then is made again
+    /// (HIS-21): put into the outbox, as `enqueue` does at `time`, before the mutations above
+    /// `mutationFloor` that wait there: these get new numbers behind it, in order. That is:
+    /// - blocks that the first page lacks;
+    /// - conversations that this user made, where step 4 deletes them and holds everybody who took
+    ///   part in them;
+    /// - messages that this user sent, where step 3 or 4 deletes them, where they are stale below
+    ///   `completeFrom`, or where they were accepted and the feed did not tell of them. Left out
+    ///   are those of conversations that this user has left, and those at or below the user's
+    ///   `joinedPosition`, the lower one of before the page and of after it.
+    ///
+    /// A message goes into the outbox only if everybody who takes part after the page saw it as of
+    /// before it. Else, or where either is not known, it is kept as refused with
+    /// `Refusal.audienceChanged`. Messages of a conversation that step 4 deletes, and that is not
+    /// made again here, wait for `sendAwaited`. So do those in the outbox above `mutationFloor`
+    /// that were never sent; of a conversation of which it is known that others take part in it now
+    /// they are kept as refused, too.
     ///
     /// Returns the entries that changed a row, and the highest mutation number given.
     func applySnapshot(
         _ change: SnapshotChange, at time: Timestamp
     ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64)
+
+    /// Puts the messages into the outbox that waited for a conversation in which the user takes
+    /// part again, as far as everybody who takes part saw them; the others are kept as refused, as
+    /// are those that have waited for 7 days at `time`. It is asked for when this device has
+    /// everything up to the head, so that everybody who takes part is here.
+    ///
+    /// Returns the highest mutation number given; `nil`: nothing has changed.
+    func sendAwaited(at time: Timestamp) throws(LocalStoreError) -> UInt64?
 
     /// Conversations of which rows are here but not their state, at most `limit`.
     func orphans(limit: Int) throws(LocalStoreError) -> [ConversationID]

@@ -7,6 +7,7 @@ public enum LocalSchema {
         LocalStateRecord.self, LocalEntryRecord.self, LocalMutationRecord.self,
         LocalResultRecord.self, LocalReadRecord.self, LocalWindowRecord.self,
         LocalOrphanRecord.self, LocalSentRecord.self, LocalRefusedRecord.self,
+        LocalLostConversationRecord.self, LocalLostRecord.self,
     ]
 
     public static let tables: [Table] = records.map { $0.table }
@@ -227,6 +228,9 @@ struct LocalWindowRecord: Record, Equatable {
     var from: UInt64
     /// The reset whose snapshot said so.
     var round: UInt64
+    /// Whether all participants are here, as far as this device has synced; `nil`: the version of
+    /// this program that stored it did not say.
+    var hasParticipants: Bool? = false
 }
 
 extension LocalWindowRecord {
@@ -236,6 +240,7 @@ extension LocalWindowRecord {
         conversation = c.key("conversation", row?.conversation)
         from = c.value("from_position", row?.from)
         round = c.value("round", row?.round)
+        hasParticipants = c.value("has_participants", row?.hasParticipants, since: 4)
     }
 }
 
@@ -300,5 +305,47 @@ extension LocalRefusedRecord {
         queuedAt = c.value("queued_at", row?.queuedAt)
         mutation = c.value("mutation", row?.mutation)
         code = c.value("code", row?.code)
+    }
+}
+
+/// A conversation that a restored server has lost, for whose return messages wait (HIS-21).
+struct LocalLostConversationRecord: Record, Equatable {
+    var conversation: [UInt8]
+    /// They wait no longer.
+    var until: Timestamp
+    /// `Audience` as it is encoded, as of before the restore; empty: it was not known.
+    var audience: [UInt8]
+}
+
+extension LocalLostConversationRecord {
+    static let table = Table("local_lost_conversation", of: Self.self, since: 4)
+
+    init(columns c: inout some ColumnVisitor, of row: Self?) {
+        conversation = c.key("conversation", row?.conversation)
+        until = c.value("until", row?.until)
+        audience = c.value("audience", row?.audience)
+    }
+}
+
+/// A message of this user that waits for the return of its conversation.
+struct LocalLostRecord: Record, Equatable {
+    var conversation: [UInt8]
+    var message: [UInt8]
+    var madeAt: Timestamp
+    /// As of `LostMessage`.
+    var position: UInt64
+    /// `SendMessage` in protobuf.
+    var send: [UInt8]
+}
+
+extension LocalLostRecord {
+    static let table = Table("local_lost", of: Self.self, since: 4)
+
+    init(columns c: inout some ColumnVisitor, of row: Self?) {
+        conversation = c.key("conversation", row?.conversation)
+        message = c.key("message", row?.message)
+        madeAt = c.value("made_at", row?.madeAt)
+        position = c.value("position", row?.position)
+        send = c.value("send", row?.send)
     }
 }

@@ -27,6 +27,7 @@ extension TableLocalStore {
     ) throws(LocalStoreError) -> (applied: [Entry], lastMutation: UInt64) {
         course = nil
         answered = AnsweredChanges()
+        mayAwait = true
         return try write { transaction throws(StoreError) in
             var round = try Self.fact(Fact.round, transaction)?.number ?? 0
             if change.isFirst {
@@ -42,12 +43,12 @@ extension TableLocalStore {
             var applied = try Self.keep(change.page.entries, round, transaction)
             if change.isFirst {
                 try Self.dropAnnouncements(unlessOn: change.page, round, transaction)
+                try lost.takeBlocks(unlessOf: round, transaction)
             }
             for conversation in change.page.conversations {
                 applied += try Self.keep(conversation, round, &lost, transaction)
             }
             if change.isLast {
-                try lost.takeSent(transaction)
                 try Self.end(change.start, round, &lost, transaction)
             } else {
                 try Self.save(change, transaction)
@@ -121,26 +122,31 @@ extension TableLocalStore {
     ) throws(StoreError) -> [Entry] {
         guard let id = page.conversation else { return [] }
         let before = try lost.reach(in: id.bytes, transaction)
+        let audience = try lost.audience(of: id.bytes, transaction)
         let applied = try keep(page.entries, round, transaction)
         let floor = try lost.floor(in: id.bytes, before: before, transaction)
         var kinds: [LocalKind] = [.conversation, .readMark, .metadata, .settings, .cleared]
         if page.participantsComplete { kinds += [.participant, .receipt] }
         for kind in kinds { try deleteStale(kind, id.bytes, round, transaction) }
-        let stale = try staleMessages(
-            of: id, from: page.completeFrom, through: .max >> 1, round, transaction)
-        for row in stale {
-            try lost.take(row, above: floor, transaction)
-            try transaction.delete(LocalEntryRecord.self, row.key)
-        }
         let known = try transaction.record(LocalWindowRecord.self, [.blob(id.bytes)])
         // A conversation that moved comes twice; what lies between comes by the deltas.
-        let isSame = known?.round == round
-        if !isSame {
-            try lost.look(below: page.completeFrom, above: floor, in: id, round, transaction)
-        }
-        let from = isSame ? min(known?.from ?? .max, page.completeFrom) : page.completeFrom
+        let earlier = known?.round == round ? known : nil
+        let from = min(earlier?.from ?? .max, page.completeFrom)
+        let isWhole = page.participantsComplete || earlier?.hasParticipants == true
         try transaction.put(
-            LocalWindowRecord(conversation: id.bytes, from: min(from, .max >> 1), round: round))
+            LocalWindowRecord(
+                conversation: id.bytes, from: min(from, .max >> 1), round: round,
+                hasParticipants: isWhole))
+        let stale = try staleMessages(
+            of: id, from: page.completeFrom, through: .max >> 1, round, transaction)
+        // The second time nothing is left that was not looked at.
+        if earlier == nil {
+            let place = try lost.found(id.bytes, above: floor, before: audience, transaction)
+            for row in stale { try lost.take(row, in: place) }
+            try lost.look(below: page.completeFrom, in: place, round, transaction)
+            try lost.takeSent(in: place, transaction)
+        }
+        for row in stale { try transaction.delete(LocalEntryRecord.self, row.key) }
         return applied
     }
 
@@ -164,17 +170,19 @@ extension TableLocalStore {
         try deleteStale(.block, [], round, transaction)
         for row in try transaction.records(LocalEntryRecord.self, Scan(.conversation))
         where row.round != round {
-            let floor = try lost.reach(in: row.conversation, transaction)
+            let place = try lost.lose(row, transaction)
             let messages = try staleMessages(
                 of: ConversationID(row.conversation), from: 0, through: .max >> 1, round,
                 transaction)
-            for one in [row] + messages { try lost.take(one, above: floor, transaction) }
+            for message in messages { try lost.take(message, in: place) }
+            try lost.takeSent(in: place, transaction)
             for kind in LocalKind.all where kind != .announcement && kind != .block {
                 try deleteStale(kind, row.conversation, round, transaction)
             }
             try transaction.delete(LocalWindowRecord.self, [.blob(row.conversation)])
             try transaction.delete(LocalOrphanRecord.self, [.blob(row.conversation)])
         }
+        try lost.takeSent(transaction)
         try dropSent(transaction)
         try transaction.delete(LocalStateRecord.self, [.text(Fact.snapshot)])
         try transaction.delete(LocalStateRecord.self, [.text(Fact.continuation)])

@@ -5,19 +5,40 @@ import Wire
 extension TableLocalStore {
     /// Own objects that a restored server has lost (HIS-21), in the order they were made.
     struct Lost {
+        /// What becomes of the messages of a conversation.
+        enum Fate {
+            /// Everybody who takes part now saw those above this position.
+            case again(above: UInt64)
+            /// Somebody takes part now who took no part here; or who does is not known.
+            case withheld(isKnown: Bool)
+            /// The conversation is not there. Perhaps whoever made it makes it again.
+            case awaited
+        }
+
+        /// A conversation whose messages are looked through.
+        struct Place {
+            var conversation: [UInt8]
+            /// Messages at or below it are left out; `nil`: the user has left, and all are.
+            var floor: UInt64?
+            var fate: Fate
+        }
+
         private let since: UInt64?
-        private let user: String
+        private let user: [UInt8]
+        private var blocks: [String] = []
         private var conversations: [(made: UInt64, create: CreateConversation)] = []
-        /// With the position that the lost history had given it.
-        private var messages: [(made: UInt64, position: UInt64, message: SendMessage)] = []
+        private var again: [LostMessage] = []
+        private var withheld: [LostMessage] = []
+        private var awaited: [LostMessage] = []
+        /// Who took part in conversations that are not there.
+        private var audiences: [[UInt8]: Audience] = [:]
+        private var fates: [[UInt8]: Fate] = [:]
 
         init(
             since: Timestamp?, _ transaction: any StoreTransaction
         ) throws(StoreError) {
             self.since = since?.milliseconds
-            user = String(
-                decoding: try TableLocalStore.fact(Fact.user, transaction)?.bytes ?? [],
-                as: UTF8.self)
+            user = try TableLocalStore.fact(Fact.user, transaction)?.bytes ?? []
         }
 
         /// Above which position the user sees messages of the conversation; `nil`: the user does
@@ -25,7 +46,14 @@ extension TableLocalStore {
         func reach(
             in conversation: [UInt8], _ snapshot: any StoreSnapshot
         ) throws(StoreError) -> UInt64? {
-            try TableLocalStore.reach(of: Array(user.utf8), in: conversation, snapshot)
+            try TableLocalStore.reach(of: user, in: conversation, snapshot)
+        }
+
+        /// Who takes part as of what is stored; `nil` also where nobody will ask.
+        func audience(
+            of conversation: [UInt8], _ snapshot: any StoreSnapshot
+        ) throws(StoreError) -> Audience? {
+            since == nil ? nil : try Audience(of: conversation, snapshot)
         }
 
         /// Above which position of the lost history messages of a conversation are sent again, now
@@ -43,112 +71,197 @@ extension TableLocalStore {
             return min(before ?? 0, now)
         }
 
-        /// The row is about to be deleted.
-        ///
-        /// - Parameter floor: messages at or below it are left out; `nil`: the user has left the
-        ///   conversation, and everything is.
-        mutating func take(
-            _ row: LocalEntryRecord, above floor: UInt64?, _ snapshot: any StoreSnapshot
+        /// The blocks that no page will hold: the first one holds all.
+        mutating func takeBlocks(
+            unlessOf round: UInt64, _ snapshot: any StoreSnapshot
         ) throws(StoreError) {
-            guard let since, let floor, !user.isEmpty else { return }
+            guard since != nil else { return }
+            for row in try snapshot.records(LocalEntryRecord.self, Scan(.block, of: []))
+            where row.round != round {
+                let entry: Entry = try TableLocalStore.decoded(row.entry)
+                if case .block(let state) = entry.body, state.blocked { blocks.append(state.user) }
+            }
+        }
+
+        /// A page with the conversation is stored.
+        ///
+        /// - Parameter before: who took part before it.
+        mutating func found(
+            _ conversation: [UInt8], above floor: UInt64?, before: Audience?,
+            _ snapshot: any StoreSnapshot
+        ) throws(StoreError) -> Place {
+            var fate = Fate.withheld(isKnown: false)
+            if let before, let now = try audience(of: conversation, snapshot) {
+                fate =
+                    before.sawAll(now, without: user).map { .again(above: $0) }
+                    ?? .withheld(isKnown: true)
+            }
+            fates[conversation] = fate
+            return Place(conversation: conversation, floor: floor, fate: fate)
+        }
+
+        /// No page held the conversation, and its rows are about to be deleted: it is made again,
+        /// if this user made it and everybody who takes part is known here.
+        mutating func lose(
+            _ row: LocalEntryRecord, _ snapshot: any StoreSnapshot
+        ) throws(StoreError) -> Place {
+            let id = row.conversation
+            var place = Place(
+                conversation: id, floor: try reach(in: id, snapshot), fate: .awaited)
+            guard let since, place.floor != nil else { return place }
             let entry: Entry = try TableLocalStore.decoded(row.entry)
-            switch entry.body {
-            // Who took part in a large one is not known here: its backend makes it again.
-            case .conversationState(let state)
-            where state.creator.isExactly(user) && state.createdMs >= since
-                && state.participants == 0:
+            let before = try audience(of: id, snapshot)
+            if case .conversationState(let state) = entry.body, let before,
+                !user.isEmpty, Array(state.creator.utf8) == user, state.createdMs >= since
+            {
                 let create = CreateConversation(
-                    conversation: entry.conversation,
-                    participants: try TableLocalStore.participants(
-                        of: row.conversation, without: user, snapshot),
+                    conversation: entry.conversation, participants: before.names(without: user),
                     distinct: state.distinct,
-                    metadata: try TableLocalStore.metadata(of: row.conversation, snapshot),
+                    metadata: try TableLocalStore.metadata(of: id, snapshot),
                     receiptsOff: state.receiptsOff)
                 conversations.append((state.createdMs, create))
-            case .message(let state)
-            where state.sender.isExactly(user) && state.sentMs >= since && state.position > floor:
-                messages.append(
-                    (
-                        state.sentMs, state.position,
-                        SendMessage(
-                            conversation: entry.conversation, message: MessageID(entry.object),
-                            parts: state.parts, push: state.push)
-                    ))
-            default: break
+                // Whoever joined late sees in the new one what came before, too.
+                place.fate = .again(above: before.sawAll(before, without: user) ?? .max)
+            } else {
+                audiences[id] = before
             }
+            fates[id] = place.fate
+            return place
+        }
+
+        /// The row is about to be deleted, or the server may not have it.
+        mutating func take(_ row: LocalEntryRecord, in place: Place) throws(StoreError) {
+            guard let since, let floor = place.floor, !user.isEmpty else { return }
+            let entry: Entry = try TableLocalStore.decoded(row.entry)
+            guard case .message(let state) = entry.body, Array(state.sender.utf8) == user,
+                state.sentMs >= since, state.position > floor
+            else { return }
+            let send = SendMessage(
+                conversation: entry.conversation, message: MessageID(entry.object),
+                parts: state.parts, push: state.push)
+            add(LostMessage(made: state.sentMs, position: state.position, send: send), to: place)
         }
 
         /// Own messages below what a page holds of their conversation: nobody knows whether the
         /// server has them, and it says so of each that it has (3010).
         mutating func look(
-            below position: UInt64, above floor: UInt64?, in conversation: ConversationID,
-            _ round: UInt64, _ snapshot: any StoreSnapshot
+            below position: UInt64, in place: Place, _ round: UInt64,
+            _ snapshot: any StoreSnapshot
         ) throws(StoreError) {
             guard let since, position > 0 else { return }
+            // They stay on the device as they are, until a FETCH tells.
+            if case .withheld(isKnown: false) = place.fate { return }
             try TableLocalStore.look(
-                at: conversation.bytes, through: position - 1, first: 256, snapshot
+                at: place.conversation, through: position - 1, first: 256, snapshot
             ) { row throws(StoreError) in
                 guard row.round != round else { return true }
                 let entry: Entry = try TableLocalStore.decoded(row.entry)
                 // Those below are older.
                 if case .message(let state) = entry.body, state.sentMs < since { return false }
-                try take(row, above: floor, snapshot)
+                try take(row, in: place)
                 return true
             }
         }
 
-        /// Messages that the server had accepted and the feed not told of: none are left of those
-        /// that it has.
-        mutating func takeSent(_ snapshot: any StoreSnapshot) throws(StoreError) {
+        /// Messages of the conversation that the server had accepted and the feed not told of: none
+        /// are left of those that it has.
+        mutating func takeSent(
+            in place: Place, _ transaction: any StoreTransaction
+        ) throws(StoreError) {
             guard let since else { return }
-            for row in try TableLocalStore.accepted(snapshot)
-            where row.queuedAt.milliseconds >= since {
-                guard try reach(in: row.conversation, snapshot) != nil else { continue }
+            for row in try TableLocalStore.accepted(transaction)
+            where row.conversation == place.conversation {
+                try transaction.delete(LocalSentRecord.self, [.blob(row.message)])
+                guard place.floor != nil, row.queuedAt.milliseconds >= since else { continue }
                 let send: SendMessage = try TableLocalStore.decoded(row.send)
-                messages.append((row.queuedAt.milliseconds, row.position, send))
+                let message = LostMessage(
+                    made: row.queuedAt.milliseconds, position: row.position, send: send)
+                add(message, to: place)
             }
         }
 
-        /// Before what waits above the floor, which may need it.
-        mutating func enqueue(
-            at time: Timestamp, above floor: UInt64, _ transaction: any StoreTransaction
-        ) throws(StoreError) {
-            guard !conversations.isEmpty || !messages.isEmpty else { return }
-            try TableLocalStore.raiseNumbers(above: floor, transaction)
-            let waiting = try TableLocalStore.takeMutations(above: floor, transaction)
-            conversations.sort { $0.made < $1.made }
-            // Those of one commit have one time.
-            messages.sort { ($0.made, $0.position) < ($1.made, $1.position) }
-            for conversation in conversations {
-                try TableLocalStore.enqueue(
-                    .createConversation(conversation.create), at: time, transaction)
+        /// What is left of them: their conversations are on no page, and not here.
+        mutating func takeSent(_ transaction: any StoreTransaction) throws(StoreError) {
+            guard since != nil else { return }
+            for conversation in Set(try TableLocalStore.accepted(transaction).map(\.conversation)) {
+                let place = Place(
+                    conversation: conversation, floor: try reach(in: conversation, transaction),
+                    fate: .awaited)
+                try takeSent(in: place, transaction)
             }
-            for message in messages {
-                try TableLocalStore.enqueue(.sendMessage(message.message), at: time, transaction)
+        }
+
+        private mutating func add(_ message: LostMessage, to place: Place) {
+            switch place.fate {
+            // Of a position that is not known nothing is known but that there is one.
+            case .again(let above) where max(message.position, 1) > above: again.append(message)
+            case .again, .withheld: withheld.append(message)
+            case .awaited: awaited.append(message)
+            }
+        }
+    }
+}
+
+// What is made of it.
+extension TableLocalStore.Lost {
+    /// Before what waits above the floor, which may need it.
+    mutating func enqueue(
+        at time: Timestamp, above floor: UInt64, _ transaction: any StoreTransaction
+    ) throws(StoreError) {
+        guard since != nil else { return }
+        var waiting: [LocalMutationRecord] = []
+        for row in try transaction.records(
+            LocalMutationRecord.self, Scan(after: [.unsigned(floor)], limit: .max))
+        {
+            if try setAside(row) {
+                try transaction.delete(LocalMutationRecord.self, [.unsigned(row.number)])
+            } else {
+                waiting.append(row)
+            }
+        }
+        let made = operations()
+        if !made.isEmpty {
+            try TableLocalStore.raiseNumbers(above: floor, transaction)
+            _ = try TableLocalStore.takeMutations(above: floor, transaction)
+            for operation in made {
+                try TableLocalStore.enqueue(operation, at: time, transaction)
             }
             try TableLocalStore.enqueue(waiting, transaction)
         }
+        try TableLocalStore.withhold(withheld, because: .audienceChanged, transaction)
+        try TableLocalStore.keepAwaited(awaited, of: audiences, at: time, transaction)
     }
 
-    private static func metadata(
+    private func operations() -> [Mutation.Operation] {
+        var made = blocks.map { Mutation.Operation.blockUser(BlockUser(user: $0, blocked: true)) }
+        made += conversations.sorted { $0.made < $1.made }.map { .createConversation($0.create) }
+        return made + again.sorted().map { .sendMessage($0.send) }
+    }
+
+    /// Whether a message that was not sent yet must not be: it was written for those who took part
+    /// then, and somebody else is known to take part now; or its conversation is not there.
+    private mutating func setAside(_ row: LocalMutationRecord) throws(StoreError) -> Bool {
+        let mutation: Mutation = try TableLocalStore.decoded(row.mutation)
+        guard case .sendMessage(let send) = mutation.operation,
+            let fate = send.conversation.flatMap({ fates[$0.bytes] })
+        else { return false }
+        let message = LostMessage(
+            made: row.queuedAt.milliseconds, position: LostMessage.unsent, send: send)
+        switch fate {
+        case .again, .withheld(isKnown: false): return false
+        case .withheld(isKnown: true): withheld.append(message)
+        case .awaited: awaited.append(message)
+        }
+        return true
+    }
+}
+
+extension TableLocalStore {
+    fileprivate static func metadata(
         of conversation: [UInt8], _ snapshot: any StoreSnapshot
     ) throws(StoreError) -> [MetadataChange] {
         guard case .metadata(let state) = try snapshot.entry(.metadata, of: conversation)?.body
         else { return [] }
         return state.values.map { MetadataChange(path: $0.path, value: $0.value) }
-    }
-
-    private static func participants(
-        of conversation: [UInt8], without user: String, _ snapshot: any StoreSnapshot
-    ) throws(StoreError) -> [String] {
-        var users: [String] = []
-        for entry in try snapshot.entries(Scan(.participant, of: conversation, limit: 256)) {
-            if case .participant(let state) = entry.body, !state.user.isExactly(user),
-                !state.removed
-            {
-                users.append(state.user)
-            }
-        }
-        return users
     }
 }

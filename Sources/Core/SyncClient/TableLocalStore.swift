@@ -16,6 +16,8 @@ public final class TableLocalStore: LocalStore {
     var course: Course?
     /// What the server has taken and the feed, perhaps, not told of yet.
     var answered = AnsweredChanges()
+    /// Whether messages may wait for the return of their conversation; `false`: none do.
+    var mayAwait = true
 
     /// Whether what is applied is kept as owed to the user until it is settled.
     let keepsOwed: Bool

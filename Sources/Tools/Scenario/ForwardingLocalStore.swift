@@ -26,6 +26,10 @@ extension ForwardingLocalStore {
         try forwarded.applySnapshot(change, at: time)
     }
 
+    public func sendAwaited(at time: Timestamp) throws(LocalStoreError) -> UInt64? {
+        try forwarded.sendAwaited(at: time)
+    }
+
     public func orphans(limit: Int) throws(LocalStoreError) -> [ConversationID] {
         try forwarded.orphans(limit: limit)
     }

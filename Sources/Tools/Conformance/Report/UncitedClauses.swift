@@ -13,6 +13,8 @@ extension Coverage {
         "HIS-15": "how large a page should be depends on what others wrote: SyncTests",
         "HIS-21": "takes a server that was restored: SyncTests",
         "HIS-22": "a client's choice",
+        "HIS-38": "takes a server that was restored: StoreContractTests and the simulation",
+        "HIS-39": "takes a server that was restored: StoreContractTests",
         "HIS-23": "follows a client's own reset: SyncTests",
         "HIS-32": "a report is read by people: the server's log holds the counts",
         "HIS-34": "a client's repair: SyncTests",
