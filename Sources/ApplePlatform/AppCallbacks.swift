@@ -101,6 +101,7 @@
             case .backgroundRefresh, .power: await tellSwitches(application)
             case .resigns: await scene(.inactive)
             case .background:
+                await time.leave()
                 // Of what is left, so much that the good-bye leaves before the system's end of it.
                 let seconds = min(max(application.backgroundTimeRemaining - 5, 0), 25)
                 let left = Milliseconds(seconds * 1_000)

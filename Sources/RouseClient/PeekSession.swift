@@ -109,7 +109,7 @@ actor PeekSession {
             return
         }
         defer { app.close() }
-        guard let state = try? app.load(), !state.sessionToken.isEmpty,
+        guard let state = try? app.load(), !state.sessionToken.isEmpty, !state.isLeaving,
             setup.configuration.user.map({ state.user.isExactly($0) }) ?? true
         else { return }
         try store.saveSession(token: state.sessionToken, user: state.user)

@@ -42,7 +42,14 @@ extension Rouse {
     public func tellLogOut(
         within time: Milliseconds = 10_000
     ) async throws(LocalStoreError) -> Bool {
-        guard try usableStore().hasLogout() else {
+        guard !isLoggingOut else { return false }
+        let store = try usableStore()
+        let isLeft = try !store.load().user.isEmpty
+        // The process ended before the logout was so much as kept.
+        if isLeft, configuration.user == nil, try !store.hasLogout() {
+            try send(.forgetDevice(ForgetDevice()))
+        }
+        guard try store.hasLogout() else {
             await close()
             return true
         }

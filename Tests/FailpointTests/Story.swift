@@ -60,14 +60,16 @@ final class Story {
         self.name = name
         self.point = point
         logStart = world.logSeen
-        loop = try Loop()
         server = try world.makeServer(name)
         server.drainSeconds = 1
-        control = try SimulatorClient(path: world.simulator.control)
+        let control = try SimulatorClient(path: world.simulator.control)
+        self.control = control
         var app = ControlRequest(.appAdd)
-        app.topic = topic
+        app.topic = "com.example.\(name)"
         app.team = World.team
         try control.call(app)
+        // Last: a loop must be closed, also where something before it fails.
+        loop = try Loop()
     }
 
     func end() {

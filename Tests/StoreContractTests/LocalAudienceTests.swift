@@ -122,10 +122,19 @@ import Wire
             try restore(page, from: 5, local)
             #expect(try waiting(local).isEmpty)
             #expect(try withheld(local) == [4, 6])
-            // Now both.
+            // Now both; of what is left of an earlier page that is not so.
             try one.feed([mine(7)], local)
             try restore(page, from: 5, local)
-            #expect(try waiting(local) == [3, 7])
+            #expect(try waiting(local) == [7])
+            #expect(try withheld(local) == [4, 6])
+            // A FETCH finds that the server lacks it, or that it does not.
+            _ = try local.applyHistory(
+                HistoryChange(
+                    entries: [],
+                    complete: CompleteRange(conversation: room, first: 1, last: 4)))
+            #expect(try withheld(local) == [4, 6, 3])
+            _ = try local.applyHistory(HistoryChange(entries: [mine(3)]))
+            #expect(try withheld(local) == [4, 6])
         }
     }
 
@@ -230,6 +239,36 @@ import Wire
             _ = try local.sendAwaited(at: time)
             #expect(try waiting(local) == [2])
             #expect(try withheld(local) == [1])
+        }
+    }
+
+    @Test("what waits to be changed of them is done on the device", arguments: engines)
+    func awaitedChanges(_ engine: EngineFactory) throws {
+        let new = ConversationID(high: 1, low: 2)
+        let (deleted, edited) = (MessageID(high: 2, low: 1), MessageID(high: 2, low: 2))
+        let people = ["anna", "ben"].map { member($0, room: new) }
+        try one.withLocal(engine) { local in
+            try one.feed(
+                [one.state(), one.state(new, creator: "ben", created: 1_500)] + people
+                    + [mine(1, room: new), mine(2, room: new)], local)
+            _ = try local.enqueue(
+                .deleteMessage(DeleteMessage(message: deleted, forEveryone: true)), at: time)
+            _ = try local.enqueue(
+                .editMessage(
+                    EditMessage(message: edited, parts: [Part(mimeType: "a/b", content: [9])])),
+                at: time)
+            try restore([one.state()], local)
+            #expect(try local.mutations(after: 0, limit: .max, now: time).isEmpty)
+            try one.feed([one.state(new, creator: "ben", created: 4_000)] + people, local)
+            _ = try local.sendAwaited(at: time)
+            let sent = try local.mutations(after: 0, limit: .max, now: time).map(\.operation)
+            guard case .sendMessage(let send) = sent.first else {
+                Issue.record("\(sent)")
+                return
+            }
+            #expect(sent.count == 1 && send.message == edited)
+            #expect(send.parts.first?.content == [9])
+            #expect(try local.refusedMessages().isEmpty)
         }
     }
 

@@ -1,7 +1,7 @@
 import Model
 import Wire
 
-/// Who takes part in a conversation, and above which position each of them sees messages (HIS-21).
+/// Who takes part in a conversation, and above which position each of them sees messages (HIS-38).
 struct Audience: Equatable {
     /// By name in UTF-8, without those who were removed.
     private(set) var joined: [[UInt8]: UInt64] = [:]

@@ -37,7 +37,7 @@ extension ClientSession {
     }
 
     mutating func presentPlace(now: Instant, _ actions: inout [ClientAction]) {
-        guard configuration.place != presentedPlace, configuration.role == .app,
+        guard configuration.place != presentedPlace, configuration.role == .app, !isLeaving,
             appState.phase != .inactive
         else { return }
         switch phase {

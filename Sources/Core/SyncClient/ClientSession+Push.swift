@@ -38,7 +38,7 @@ extension ClientSession {
     /// and a server that drains has said when to come.
     mutating func presentPush(now: Instant, _ actions: inout [ClientAction]) {
         guard let push = configuration.push, push != presentedPush, configuration.role == .app,
-            appState.phase != .inactive
+            !isLeaving, appState.phase != .inactive
         else { return }
         switch phase {
         case .idle, .waiting, .connecting: return

@@ -37,7 +37,7 @@ public struct Refusal: Hashable, Sendable, CustomStringConvertible {
 
     /// No server says so: one that was restored has lost the message, and it is not sent again by
     /// itself, because somebody takes part in its conversation now who did not see it, or because
-    /// who takes part is not known here (HIS-21).
+    /// who takes part is not known here (HIS-38).
     public static let audienceChanged = Refusal(code: 9_000)
 
     /// For people.

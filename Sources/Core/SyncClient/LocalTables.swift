@@ -308,7 +308,7 @@ extension LocalRefusedRecord {
     }
 }
 
-/// A conversation that a restored server has lost, for whose return messages wait (HIS-21).
+/// A conversation that a restored server has lost, for whose return messages wait (HIS-39).
 struct LocalLostConversationRecord: Record, Equatable {
     var conversation: [UInt8]
     /// They wait no longer.

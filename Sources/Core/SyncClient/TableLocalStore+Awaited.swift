@@ -59,14 +59,20 @@ extension TableLocalStore {
             guard let conversation = message.send.conversation, let id = message.send.message else {
                 continue
             }
+            // Of one that waits already, since an earlier loss, it is known who saw it.
+            let known = try transaction.record(
+                LocalLostConversationRecord.self, [.blob(conversation.bytes)])
+            let kept = try transaction.record(
+                LocalLostRecord.self, [.blob(conversation.bytes), .blob(id.bytes)])
             try transaction.put(
                 LocalLostConversationRecord(
-                    conversation: conversation.bytes, until: time + awaitedFor,
-                    audience: audiences[conversation.bytes]?.encoded ?? []))
+                    conversation: conversation.bytes, until: known?.until ?? time + awaitedFor,
+                    audience: known?.audience ?? audiences[conversation.bytes]?.encoded ?? []))
             try transaction.put(
                 LocalLostRecord(
                     conversation: conversation.bytes, message: id.bytes,
-                    madeAt: Timestamp(milliseconds: message.made), position: message.position,
+                    madeAt: Timestamp(milliseconds: message.made),
+                    position: min(kept?.position ?? .max, message.position),
                     send: message.send.encoded))
         }
     }
@@ -91,7 +97,11 @@ extension TableLocalStore {
                     code: UInt64(why.code), position: 0))
         }
         let kept = try transaction.records(LocalSentRecord.self, Scan(limit: .max))
-        func order(_ row: LocalSentRecord) -> (Int, UInt64) { (row.code == 0 ? 0 : 1, row.number) }
+        // A text that the server has refused is nowhere else; one that is withheld may be there.
+        func order(_ row: LocalSentRecord) -> (Int, UInt64) {
+            let isWithheld = row.code == UInt64(Refusal.audienceChanged.code)
+            return (row.code == 0 ? 0 : isWithheld ? 1 : 2, row.number)
+        }
         for row in kept.sorted(by: { order($0) < order($1) }).dropLast(sentMax) {
             try transaction.delete(LocalSentRecord.self, [.blob(row.message)])
         }
@@ -127,7 +137,9 @@ extension TableLocalStore {
         }
         try transaction.delete(LocalLostConversationRecord.self, [.blob(id)])
         for message in again.sorted() {
-            try enqueue(.sendMessage(message.send), at: time, transaction)
+            let number = try enqueue(.sendMessage(message.send), at: time, transaction)
+            // It had left once, perhaps by another device as well.
+            if message.position != LostMessage.unsent { try noteSent(number, transaction) }
         }
         let why = isHere ? Refusal.audienceChanged : Refusal(code: Code.notFound.rawValue)
         try withhold(withheld, because: why, transaction)

@@ -123,6 +123,8 @@ extension TableLocalStore {
         guard let id = page.conversation else { return [] }
         let before = try lost.reach(in: id.bytes, transaction)
         let audience = try lost.audience(of: id.bytes, transaction)
+        let held = try transaction.record(
+            LocalEntryRecord.self, LocalEntryRecord.key(.conversation, id.bytes))
         let applied = try keep(page.entries, round, transaction)
         let floor = try lost.floor(in: id.bytes, before: before, transaction)
         var kinds: [LocalKind] = [.conversation, .readMark, .metadata, .settings, .cleared]
@@ -141,7 +143,8 @@ extension TableLocalStore {
             of: id, from: page.completeFrom, through: .max >> 1, round, transaction)
         // The second time nothing is left that was not looked at.
         if earlier == nil {
-            let place = try lost.found(id.bytes, above: floor, before: audience, transaction)
+            let place = try lost.found(
+                id.bytes, above: floor, before: audience, of: held?.round, transaction)
             for row in stale { try lost.take(row, in: place) }
             try lost.look(below: page.completeFrom, in: place, round, transaction)
             try lost.takeSent(in: place, transaction)

@@ -21,6 +21,8 @@ extension TableLocalStore {
             /// Messages at or below it are left out; `nil`: the user has left, and all are.
             var floor: UInt64?
             var fate: Fate
+            /// Of which snapshot what is stored of who takes part is; `nil`: of none.
+            var round: UInt64?
         }
 
         private let since: UInt64?
@@ -85,9 +87,11 @@ extension TableLocalStore {
 
         /// A page with the conversation is stored.
         ///
-        /// - Parameter before: who took part before it.
+        /// - Parameters:
+        ///   - before: who took part before it.
+        ///   - round: of which snapshot that is.
         mutating func found(
-            _ conversation: [UInt8], above floor: UInt64?, before: Audience?,
+            _ conversation: [UInt8], above floor: UInt64?, before: Audience?, of round: UInt64?,
             _ snapshot: any StoreSnapshot
         ) throws(StoreError) -> Place {
             var fate = Fate.withheld(isKnown: false)
@@ -97,7 +101,7 @@ extension TableLocalStore {
                     ?? .withheld(isKnown: true)
             }
             fates[conversation] = fate
-            return Place(conversation: conversation, floor: floor, fate: fate)
+            return Place(conversation: conversation, floor: floor, fate: fate, round: round)
         }
 
         /// No page held the conversation, and its rows are about to be deleted: it is made again,
@@ -107,7 +111,8 @@ extension TableLocalStore {
         ) throws(StoreError) -> Place {
             let id = row.conversation
             var place = Place(
-                conversation: id, floor: try reach(in: id, snapshot), fate: .awaited)
+                conversation: id, floor: try reach(in: id, snapshot), fate: .awaited,
+                round: row.round)
             guard let since, place.floor != nil else { return place }
             let entry: Entry = try TableLocalStore.decoded(row.entry)
             let before = try audience(of: id, snapshot)
@@ -139,18 +144,24 @@ extension TableLocalStore {
             let send = SendMessage(
                 conversation: entry.conversation, message: MessageID(entry.object),
                 parts: state.parts, push: state.push)
-            add(LostMessage(made: state.sentMs, position: state.position, send: send), to: place)
+            let message = LostMessage(
+                made: state.sentMs, position: state.position, send: send)
+            if let round = place.round, row.round != round {
+                // Left of an earlier snapshot: who saw it is not known any more.
+                withheld.append(message)
+            } else {
+                add(message, to: place)
+            }
         }
 
         /// Own messages below what a page holds of their conversation: nobody knows whether the
-        /// server has them, and it says so of each that it has (3010).
+        /// server has them, and it says so of each that it has (3010). Those that are withheld stay
+        /// where they are, until a FETCH tells: only then they show as not sent.
         mutating func look(
             below position: UInt64, in place: Place, _ round: UInt64,
             _ snapshot: any StoreSnapshot
         ) throws(StoreError) {
             guard let since, position > 0 else { return }
-            // They stay on the device as they are, until a FETCH tells.
-            if case .withheld(isKnown: false) = place.fate { return }
             try TableLocalStore.look(
                 at: place.conversation, through: position - 1, first: 256, snapshot
             ) { row throws(StoreError) in
@@ -219,6 +230,7 @@ extension TableLocalStore.Lost {
                 waiting.append(row)
             }
         }
+        waiting = try settle(waiting, transaction)
         let made = operations()
         if !made.isEmpty {
             try TableLocalStore.raiseNumbers(above: floor, transaction)
@@ -236,6 +248,49 @@ extension TableLocalStore.Lost {
         var made = blocks.map { Mutation.Operation.blockUser(BlockUser(user: $0, blocked: true)) }
         made += conversations.sorted { $0.made < $1.made }.map { .createConversation($0.create) }
         return made + again.sorted().map { .sendMessage($0.send) }
+    }
+
+    /// Carries out here what waits to be changed of messages that are not sent: whoever deleted one
+    /// must not see it sent later.
+    ///
+    /// - Returns: what else waits.
+    private mutating func settle(
+        _ rows: [LocalMutationRecord], _ transaction: any StoreTransaction
+    ) throws(StoreError) -> [LocalMutationRecord] {
+        var kept = Set((withheld + awaited).compactMap(\.send.message))
+        guard !kept.isEmpty else { return rows }
+        var changes = MessageChanges()
+        var left: [LocalMutationRecord] = []
+        for row in rows {
+            let mutation: Mutation = try TableLocalStore.decoded(row.mutation)
+            let changed: MessageID? =
+                switch mutation.operation {
+                case .editMessage(let edit): edit.message
+                case .deleteMessage(let deletion): deletion.message
+                default: nil
+                }
+            guard let changed, kept.contains(changed) else {
+                left.append(row)
+                continue
+            }
+            changes.note(mutation.operation)
+            try transaction.delete(LocalMutationRecord.self, [.unsigned(row.number)])
+            let result = MutationResult(number: row.number)
+            try transaction.put(LocalResultRecord(number: row.number, result: result.encoded))
+        }
+        kept.subtract(changes.deleted)
+        func settled(_ messages: [LostMessage]) -> [LostMessage] {
+            messages.compactMap { message in
+                guard let id = message.send.message, kept.contains(id) else { return nil }
+                var message = message
+                if let edit = changes.edits[id] {
+                    (message.send.parts, message.send.push) = (edit.parts, edit.push)
+                }
+                return message
+            }
+        }
+        (withheld, awaited) = (settled(withheld), settled(awaited))
+        return left
     }
 
     /// Whether a message that was not sent yet must not be: it was written for those who took part

@@ -92,6 +92,8 @@ extension Mutation.Operation {
         switch self {
         // A message that was sent is kept with its text; a logout is over in any case.
         case .sendMessage, .forgetDevice: false
+        // Another device was earlier (HIS-21), or this one under another number (MSG-12).
+        case .createConversation: Code(rawValue: code) != .idInUse
         // It is gone all the same.
         case .deleteMessage, .deleteConversation: Code(rawValue: code) != .gone
         default: true

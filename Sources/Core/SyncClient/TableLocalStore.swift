@@ -422,7 +422,8 @@ extension TableLocalStore {
                 try removeOthers(of: row.conversation, transaction)
             }
             let (isNews, isNewer) = try keep(row, round, transaction)
-            if isNews, row.kind == .message { messages.append(row.object) }
+            // Also what was here in this form: it may have been taken for lost.
+            if row.kind == .message { messages.append(row.object) }
             if isNews, case .conversationState = entry.body {
                 try cleared.forgetEnd(of: row.conversation, transaction)
             }
