@@ -116,9 +116,9 @@ public final class WorkingSet {
         if isSole, bound > 0 { trim() } else { forgetAll() }
     }
 
-    /// Runs one request of several in the open transaction. If it throws, what it wrote is undone,
-    /// with what stands in savepoints of its own: unlike in one more savepoint around them, each
-    /// outermost one is a sequence of locks.
+    /// Runs one request of several in the open transaction. If it throws, all it wrote is undone,
+    /// finished savepoints too. It is no savepoint itself, so that each outermost savepoint of the
+    /// request is a sequence of locks of its own.
     public func run(_ request: () throws(StoreError) -> Void) throws(StoreError) {
         let mark = log.count
         isInRequest = true

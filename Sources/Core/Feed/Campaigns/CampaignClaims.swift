@@ -139,6 +139,7 @@ struct CampaignClaims {
     ) throws(StoreError) -> (looked: Int, held: Int) {
         var (looked, held) = (0, 0)
         let before = self
+        var problem: String?
         let isCounted = try transaction.passingOver { () throws(StoreError) in
             for row in rows.sorted(by: { $0.push.precedes($1.push) }) {
                 guard let id = ids.first else { break }
@@ -151,9 +152,12 @@ struct CampaignClaims {
                 if try !claimUnlessHeld(row, id) { held += 1 }
             }
             try writeDown(campaign)
+        } unreadable: {
+            problem = $0
         }
         guard isCounted else {
             self = before
+            if let problem { effects.passedOver(campaign.app, problem) }
             comeAgain(at: now + ClaimedPushes.heldPause)
             return (looked, looked)
         }
@@ -166,6 +170,7 @@ struct CampaignClaims {
         _ row: Due, _ id: WakeID
     ) throws(StoreError) -> Bool {
         var isClaimed = false
+        var problem: String?
         let isDone = try transaction.passingOver { () throws(StoreError) in
             // The savepoint is inside another, and its locks are a sequence all the same.
             try transaction.lockSequence { () throws(StoreError) in
@@ -173,7 +178,10 @@ struct CampaignClaims {
                     UserRecord.self, [.app(row.push.app), .user(row.push.user)], lock: .wait)
                 isClaimed = try claim(row, isKnown: user != nil, id)
             }
+        } unreadable: {
+            problem = $0
         }
+        if let problem { effects.passedOver(row.push.app, row.push.user, problem) }
         if !isDone { comeAgain(at: now + ClaimedPushes.heldPause) }
         if isClaimed, isDone { ids = ids.dropFirst() }
         return isDone
@@ -273,12 +281,16 @@ struct CampaignClaims {
             CampaignPushRecord.self,
             Scan(index: "campaign_push_queued", prefix: queue, limit: ClaimPushes.rowsMax))
         for found in rows.sorted(by: { $0.precedes($1) }) {
+            var problem: String?
             let isDone = try transaction.passingOver { () throws(StoreError) in
                 try transaction.lockUser(found.app, found.user)
                 guard var row = try transaction.again(found), row.due ?? now > now else { return }
                 row.due = now
                 try transaction.put(row)
+            } unreadable: {
+                problem = $0
             }
+            if let problem { effects.passedOver(found.app, found.user, problem) }
             if isDone { isMore = true } else { comeAgain(at: now + ClaimedPushes.heldPause) }
         }
     }

@@ -55,6 +55,8 @@ struct SweptRows {
                 var done = WakeEffects()
                 let isDone = try transaction.passingOver { () throws(StoreError) in
                     done = try body(row)
+                } unreadable: {
+                    effects.passedOver(row.app, row.user, $0)
                 }
                 if isDone {
                     effects += done

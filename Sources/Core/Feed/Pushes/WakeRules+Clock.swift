@@ -10,7 +10,7 @@ extension WakeRules {
     /// used, and the next step goes on.
     static let mendedAtOnce = 32
     /// Of what is published later so many are looked at, and so many at a time.
-    private static let scheduledLook = 4_096
+    private static let scheduledLook = 1_024
     private static let scheduledAtOnce = 256
 
     /// - Returns: whether the rest of it waits for what other transactions hold.
@@ -51,7 +51,7 @@ extension WakeRules {
         try mend("webhook_by_due", past: soon, &mended) {
             (found: WebhookRecord) throws(StoreError) in try mendWebhook(found.rowKey)
         }
-        if mended.left > 0 { try mendScheduled(&mended) }
+        if mended.left > 0, mended.held == 0 { try mendScheduled(&mended) }
         if mended.left > 0, mended.held == 0 {
             try finish(Self.setBackName, now.milliseconds)
         }
@@ -91,7 +91,11 @@ extension WakeRules {
         let rows = try transaction.records(
             R.self, Scan(index: index, after: [.timestamp(bound)], limit: few))
         for row in rows.sorted(by: { SortKey($0.rowKey) < SortKey($1.rowKey) }) {
-            let isDone = try transaction.passingOver { () throws(StoreError) in try body(row) }
+            // Whoever needs a row that cannot be read tells of it.
+            let isDone = try transaction.passingOver { () throws(StoreError) in
+                try body(row)
+            } unreadable: { _ in
+            }
             if isDone { mended.done += 1 } else { mended.held += 1 }
         }
         mended.left = rows.count < few ? mended.left - rows.count : 0
@@ -102,9 +106,11 @@ extension WakeRules {
     /// found again.
     private func mendScheduled(_ mended: inout Mended) throws(StoreError) {
         let soon = now + Reachability.setBackWait
-        var left = Self.scheduledLook
-        for schedule in try transaction.records(ScheduleRecord.self, Scan(limit: left))
-        where schedule.pending > 0 {
+        let apps = try transaction.records(ScheduleRecord.self, Scan(limit: .max))
+            .filter { $0.pending > 0 }
+        for schedule in apps {
+            // Apps look at equal shares: one with many messages hides none of another's.
+            var left = max(Self.scheduledAtOnce, Self.scheduledLook / apps.count)
             var after: [ColumnValue] = [.timestamp(soon)]
             while left > 0 {
                 let few = min(left, Self.scheduledAtOnce)
@@ -116,8 +122,15 @@ extension WakeRules {
                 for row in rows where row.due.map({ $0 > row.sendAt }) ?? false {
                     let isDone = try transaction.passingOver { () throws(StoreError) in
                         try mend(row, past: soon)
+                    } unreadable: { _ in
                     }
                     if isDone { mended.done += 1 } else { mended.held += 1 }
+                    mended.left -= 1
+                    // What was mended is not found again: the next step goes on.
+                    if mended.left <= 0 || transaction.isSpent {
+                        mended.left = 0
+                        return
+                    }
                 }
                 left -= rows.count
                 guard rows.count == few, let last = rows.last, let due = last.due else { break }

@@ -65,6 +65,8 @@ extension WakeRules {
                     UserRecord.self, [.app(row.wake.app), .user(row.wake.user)], lock: .wait)
                 (job, found) = try self.claim(
                     row, claim, subjects, isSuspended: user?.isSuspended ?? false)
+            } unreadable: {
+                effects.passedOver(row.wake.app, row.wake.user, $0)
             }
             guard isDone else {
                 held += 1

@@ -52,6 +52,9 @@ public struct Effects: Equatable, Sendable {
     }
 
     mutating func note(_ more: WakeEffects) {
+        var more = more
+        unreadable += more.unreadable
+        more.unreadable = []
         wakes += more
         if more.isDue { background.insert(.pushes) }
     }
@@ -98,8 +101,15 @@ public struct WakeEffects: Equatable, Sendable {
     public var campaigns: [CampaignEvent] = []
     /// Campaigns that stopped themselves.
     public var campaignsStopped = 0
+    /// Rows that a turn passed over, for they cannot be read.
+    public var unreadable: [UnreadableRow] = []
 
     public init() {}
+
+    mutating func passedOver(_ app: AppID, _ user: UserID = UserID(""), _ detail: String) {
+        unreadable.append(
+            UnreadableRow(app: app, user: user, conversation: .none, detail: detail))
+    }
 
     public static func += (effects: inout WakeEffects, more: WakeEffects) {
         effects.isDue = effects.isDue || more.isDue
@@ -111,6 +121,7 @@ public struct WakeEffects: Equatable, Sendable {
         effects.dropped += more.dropped
         effects.campaigns += more.campaigns
         effects.campaignsStopped += more.campaignsStopped
+        effects.unreadable += more.unreadable
     }
 }
 

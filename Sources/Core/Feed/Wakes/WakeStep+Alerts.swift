@@ -106,7 +106,9 @@ extension WakeStep {
     mutating func nextAlert() throws(StoreError) -> NextAlert {
         var past = PastAlerts()
         while true {
-            let urgent = try express(.urgent, limit: 1, besides: past)
+            // Behind one that is over there may be more: they are passed over together.
+            let urgent = try express(
+                .urgent, limit: past.count == 0 ? 1 : Self.queueMax, besides: past)
             if urgent.isEmpty {
                 if past.hasUrgent, let until = past.until {
                     machine.putOffUrgent(until: until)

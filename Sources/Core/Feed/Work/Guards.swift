@@ -12,17 +12,26 @@ extension StoreTransaction {
         try hold(UserRecord.table, key: [.app(app), .user(user)])
     }
 
-    /// One of many things that a turn does. Where another transaction holds something of it,
-    /// nothing of it is done, and a later turn does it: it keeps none behind it from their turn.
+    /// One of many things that a turn does. Where another transaction holds something of it, or a
+    /// row of it cannot be read, nothing of it is done, and a later turn does it: it keeps none
+    /// behind it from their turn.
     ///
+    /// - Parameter unreadable: told what is wrong with a row that cannot be read.
     /// - Returns: whether it was done.
-    func passingOver(_ body: () throws(StoreError) -> Void) throws(StoreError) -> Bool {
+    func passingOver(
+        _ body: () throws(StoreError) -> Void, unreadable: (String) -> Void
+    ) throws(StoreError) -> Bool {
         do throws(StoreError) {
             try savepoint(body)
             return true
         } catch {
-            guard case .conflict = error else { throw error }
-            return false
+            switch error {
+            case .conflict: return false
+            case .corrupt(let detail):
+                unreadable(detail)
+                return false
+            case .full, .unavailable: throw error
+            }
         }
     }
 
