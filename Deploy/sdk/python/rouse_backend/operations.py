@@ -602,7 +602,8 @@ class Operations:
         As if one of the devices of `user` had done it: what `other` sends comes to `user` no
         more, and `other` makes no conversation with `user` and adds `user` to none. All
         devices of `user` are told; nobody else is. It takes no body. Who is blocked stays so.
-        A user can block 1,000 names (422); one whose block has ended counts on.
+        `user` must have logged in or been in a conversation once (404). A user can block 1,000
+        names (422); one whose block has ended counts on.
         """
         self._ask(
             'PUT',
@@ -813,7 +814,8 @@ class Operations:
         takes no body. While one waits, a repetition is that one. A webhook that is not
         `active` is sent nothing: it is refused with 409 (`conflict`), and nothing is kept for
         later. Switched off before the receiver has it, the webhook does not get it later
-        either.
+        either. While nodes of a version without this address run, test nothing: they cannot
+        read the event.
         """
         answer: WebhookTest = self._ask(
             'POST',

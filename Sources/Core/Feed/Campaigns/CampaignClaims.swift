@@ -157,7 +157,7 @@ struct CampaignClaims {
         }
         guard isCounted else {
             self = before
-            if let problem { effects.passedOver(campaign.app, problem) }
+            if let problem { effects.passedOver(campaign.app, UserID(""), problem) }
             comeAgain(at: now + ClaimedPushes.heldPause)
             return (looked, looked)
         }

@@ -106,7 +106,7 @@ public struct WakeEffects: Equatable, Sendable {
 
     public init() {}
 
-    mutating func passedOver(_ app: AppID, _ user: UserID = UserID(""), _ detail: String) {
+    mutating func passedOver(_ app: AppID, _ user: UserID, _ detail: String) {
         unreadable.append(
             UnreadableRow(app: app, user: user, conversation: .none, detail: detail))
     }
