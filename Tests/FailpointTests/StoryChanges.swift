@@ -161,6 +161,10 @@ extension Story {
             $0.message = sent[0]
             $0.text = "mine, edited"
         }
+        // What is deleted before it has left is never sent.
+        try wait("anna's messages are answered") {
+            try status("anna").app?.hasUnanswered == false
+        }
         try anna(.delete) {
             $0.message = sent[1]
             $0.everyone = true

@@ -43,8 +43,8 @@ public struct WebhookRecord: Record, Equatable {
     public var due: Timestamp?
     /// The process that holds the batch at hand; `nil`: none does, or one of an earlier version.
     public var owner: BootID?
-    /// The number of the event that tests it, the newest of them; 0: it was never tested.
-    public var test: UInt64 = 0
+    /// The number of the event that tests it, the newest of them; `nil`: it was never tested.
+    public var test: UInt64?
 
     public var key: WebhookKey { WebhookKey(app: app, webhook: webhook) }
 }
@@ -82,7 +82,7 @@ extension WebhookRecord {
         leasedUntil = c.value("leased_until", row?.leasedUntil)
         due = c.value("due", row?.due)
         owner = c.value("owner", row?.owner, since: 11)
-        test = c.value("test", row?.test, since: 13, absent: 0)
+        test = c.value("test", row?.test, since: 13)
     }
 }
 

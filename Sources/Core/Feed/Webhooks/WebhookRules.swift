@@ -122,11 +122,12 @@ extension Work {
         try require(
             webhook.state == .active, .conflict,
             "the webhook is \(webhook.state.name), and nothing is sent to it: make it active first")
+        var number = webhook.test ?? 0
         let waits =
-            webhook.test >= webhook.next
-            ? try record(WebhookEventRecord.self, [.app(key.app), .unsigned(webhook.test)]) : nil
+            number >= webhook.next
+            ? try record(WebhookEventRecord.self, [.app(key.app), .unsigned(number)]) : nil
         if waits == nil {
-            let number = try writeTest(into: &outbox)
+            number = try writeTest(into: &outbox)
             // What was dropped to make room may have been this webhook's.
             webhook = try known(key)
             webhook.test = number
@@ -137,7 +138,7 @@ extension Work {
         try refresh(&outbox)
         try put(outbox)
         effects.hasDeliveries = webhook.due != nil
-        return WebhookEventID(high: outbox.series, low: webhook.test)
+        return WebhookEventID(high: outbox.series, low: number)
     }
 
     /// Writes a webhook whose receiver may take now what it refused: what waits is due.
