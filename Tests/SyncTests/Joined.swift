@@ -241,6 +241,10 @@ final class Joined {
             #expect(bytes < limits.windowBytes && link.pushed.count < limits.windowDeltas)
             #expect(delta.from?.seq ?? 0 < delta.to?.seq ?? 0)
             link.pushed.append((delta.to?.seq ?? 0, frame.encoded.count))
+        case .delta(let delta):
+            // A SYNC that waited behind a write may name a cursor below what was acknowledged
+            // behind it: it is answered from there, and what follows overlaps (SYN-13, SYN-16).
+            link.acknowledged = min(link.acknowledged, delta.from?.seq ?? .max)
         default: break
         }
     }
