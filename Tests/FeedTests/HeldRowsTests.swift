@@ -433,7 +433,7 @@ import Wire
         let node = Node(world)
         let claimed = try node.claim()
         #expect(claimed.jobs.map(\.key.user.name) == ["ben"])
-        #expect(claimed.nextDue.map { $0 <= world.now + ClaimedPushes.heldPause } == true)
+        #expect(claimed.nextDue == world.now + ClaimedPushes.unreadablePause)
         let flying = try node.all(WakeRecord.self).filter { $0.flight != nil }
         #expect(flying.map(\.user.name) == ["ben"])
     }

@@ -91,12 +91,14 @@ extension WakeRules {
         let rows = try transaction.records(
             R.self, Scan(index: index, after: [.timestamp(bound)], limit: few))
         for row in rows.sorted(by: { SortKey($0.rowKey) < SortKey($1.rowKey) }) {
-            // Whoever needs a row that cannot be read tells of it.
+            // Whoever needs a row that cannot be read tells of it, and nobody waits for it here.
+            var isUnreadable = false
             let isDone = try transaction.passingOver { () throws(StoreError) in
                 try body(row)
             } unreadable: { _ in
+                isUnreadable = true
             }
-            if isDone { mended.done += 1 } else { mended.held += 1 }
+            if isDone || isUnreadable { mended.done += 1 } else { mended.held += 1 }
         }
         mended.left = rows.count < few ? mended.left - rows.count : 0
     }
@@ -106,11 +108,11 @@ extension WakeRules {
     /// found again.
     private func mendScheduled(_ mended: inout Mended) throws(StoreError) {
         let soon = now + Reachability.setBackWait
-        let apps = try transaction.records(ScheduleRecord.self, Scan(limit: .max))
+        let apps = try transaction.records(ScheduleRecord.self, Scan(limit: Self.scheduledLook))
             .filter { $0.pending > 0 }
         for schedule in apps {
-            // Apps look at equal shares: one with many messages hides none of another's.
-            var left = max(Self.scheduledAtOnce, Self.scheduledLook / apps.count)
+            // Each app has an equal share: one with many messages hides none of another's.
+            var left = max(1, Self.scheduledLook / apps.count)
             var after: [ColumnValue] = [.timestamp(soon)]
             while left > 0 {
                 let few = min(left, Self.scheduledAtOnce)
@@ -120,11 +122,13 @@ extension WakeRules {
                         index: "scheduled_by_due", prefix: [.app(schedule.app)], after: after,
                         limit: few))
                 for row in rows where row.due.map({ $0 > row.sendAt }) ?? false {
+                    var isUnreadable = false
                     let isDone = try transaction.passingOver { () throws(StoreError) in
                         try mend(row, past: soon)
                     } unreadable: { _ in
+                        isUnreadable = true
                     }
-                    if isDone { mended.done += 1 } else { mended.held += 1 }
+                    if isDone || isUnreadable { mended.done += 1 } else { mended.held += 1 }
                     mended.left -= 1
                     // What was mended is not found again: the next step goes on.
                     if mended.left <= 0 || transaction.isSpent {

@@ -59,6 +59,7 @@ extension WakeRules {
             let claim = Claim(owner: request.boot, id: request.ids[claimed.jobs.count])
             var job: PushJob?
             var found = WakeEffects()
+            var pause = ClaimedPushes.heldPause
             let isDone = try transaction.passingOver { () throws(StoreError) in
                 // The user's row first: a publish holds it while it looks at the same device.
                 let user = try transaction.record(
@@ -67,10 +68,11 @@ extension WakeRules {
                     row, claim, subjects, isSuspended: user?.isSuspended ?? false)
             } unreadable: {
                 effects.passedOver(row.wake.app, row.wake.user, $0)
+                pause = ClaimedPushes.unreadablePause
             }
             guard isDone else {
                 held += 1
-                claimed.comeAgain(at: now + ClaimedPushes.heldPause)
+                claimed.comeAgain(at: now + pause)
                 continue
             }
             if let job { claimed.jobs.append(job) }

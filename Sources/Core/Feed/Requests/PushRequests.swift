@@ -192,6 +192,8 @@ public struct ClaimedPushes: Equatable, Sendable {
     public static let depthMax = 10_000
     /// How long a claim waits that met a push of which another transaction holds something.
     static let heldPause: Milliseconds = 250
+    /// A row that cannot be read is looked at again after so long: it seldom mends itself.
+    static let unreadablePause: Milliseconds = 60_000
 
     public var jobs: [PushJob]
     /// More is due now, and can be sent: claim again.
