@@ -115,6 +115,27 @@ struct UnreadableJobTests {
         for user in ["a", "c", "d"] { #expect(try world.texts(user).last == "message 1 x") }
     }
 
+    /// One who is passed over in the midst of being told who takes part leaves no place behind: the
+    /// next is told of the conversation from its beginning.
+    @Test func oneWhoIsPassedOverLeavesNoPlace() throws {
+        world.limits.fanOutStep = 1
+        let users = ["a", "b", "c", "d"]
+        _ = try world.converse(users)
+        func job() throws -> FanOutRecord? { try world.all(FanOutRecord.self).first }
+        while let next = try job(), next.cursor != "a" || next.member != "b" {
+            _ = try world.ask(.continueFanOut(recipients: 1))
+        }
+        try world.tamper { transaction throws(StoreError) in
+            let key: [ColumnValue] = [.app(World.app), .text("b")]
+            var row = try transaction.row(UserRecord.table, key: key, lock: .none)!
+            row[2] = .integer(-1)
+            try transaction.put(UserRecord.table, row)
+        }
+        #expect(try finish().map(\.user.name) == ["b"])
+        let opening = ["conversation"] + users.map { "participant \($0)" }
+        for user in ["a", "c", "d"] { #expect(try world.texts(user) == opening, "\(user)") }
+    }
+
     /// An app that is on its way out leaves jobs behind its conversations: that is no damage.
     @Test func whatAnAppLeavesBehindIsNoDamage() throws {
         let id = try world.converse(["a", "b"])
