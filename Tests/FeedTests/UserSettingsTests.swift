@@ -55,6 +55,16 @@ struct UserSettingsTests {
             try world.mutate(anna, 4, mute(hidden, true)).code == Code.notFound.rawValue)
     }
 
+    @Test("a mute that is ended has no end of its own any more, whatever the client says with it")
+    func ended() throws {
+        let id = try world.converse(["anna", "bert"])
+        #expect(try world.mutate(anna, 1, mute(id, true, for: 60_000)).code == 0)
+        #expect(try world.mutate(anna, 2, mute(id, false, for: 60_000)).code == 0)
+        guard case .conversationSettings(let state) = try world.page("anna").entries.last?.body
+        else { return #expect(Bool(false)) }
+        #expect(!state.muted && state.mutedUntilMs == 0)
+    }
+
     @Test func whatIsMutedOrBlockedIsNotCountedAsUnread() throws {
         let id = try world.converse(["anna", "bert", "carl"])
         func count() throws -> UInt64 { try world.page("anna").unread }
@@ -158,6 +168,13 @@ struct UserSettingsTests {
         world.pass(10_000)
         try world.ask(.coalesceReceipts(users: 100))
         #expect(try world.rows("anna").allSatisfy { $0.kind != .receipt })
+        // Nor does a FETCH tell them to anybody.
+        let fetch = Fetch(object: id.bytes, receipts: true)
+        let query = HistoryQuery.fetch(World.app, UserID("anna"), fetch, bytes: 1 << 16)
+        guard case .page(let page) = try world.history(query) else {
+            return #expect(Bool(false))
+        }
+        #expect(page.entries.map(\.word).suffix(2) == ["participant anna", "participant bert"])
         // How far they got is kept all the same.
         let read = try world.all(ReceiptRecord.self).first { $0.user.name == "bert" }
         #expect(read?.read == 1)
