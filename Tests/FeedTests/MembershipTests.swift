@@ -67,6 +67,32 @@ struct MembershipTests {
         #expect(try world.texts("c").suffix(3) == ["message 1 x", "removed b", "message 2 y"])
     }
 
+    /// P6: a change on its way shows the present state, which may be one from after the removal.
+    @Test func whoLeftGetsNoMetadataOfAfter() throws {
+        func rename(_ name: String) throws {
+            let change = ChangeMetadata(
+                conversation: id, changes: [MetadataChange(path: ["name"], value: name)])
+            let answer = try world.ask(
+                .changeMetadata(app: World.app, change, idempotency: nil))
+            #expect(answer.refusal == nil)
+        }
+        world.limits.directRecipients = 0
+        try rename("before")
+        try world.remove(["b"], from: id)
+        try rename("after")
+        try world.finishFanOut()
+        #expect(try !world.texts("b").contains("metadata 1"))
+        #expect(try world.texts("c").last == "metadata 1")
+    }
+
+    @Test func comingBackWaitsForTheRemovalItself() throws {
+        world.limits.directRecipients = 0
+        try world.remove(["b"], from: id)
+        #expect(try world.add(["b"], to: id).refusal == .rateLimited)
+        try world.finishFanOut()
+        #expect(try world.add(["b"], to: id).refusal == nil)
+    }
+
     @Test func comingBackWaitsForWhatIsOnItsWay() throws {
         world.limits.directRecipients = 0
         let other = try world.converse(["a", "b", "c"])
