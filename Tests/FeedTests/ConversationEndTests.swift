@@ -123,6 +123,18 @@ struct ConversationEndTests {
         #expect(try world.texts("a").last == "message 1 x")
     }
 
+    /// A deletion that overtook the joining would bring the conversation back with it.
+    @Test func whatHasNotComeYetIsNotDeleted() throws {
+        world.limits.directRecipients = 0
+        let d = try session("d")
+        #expect(try world.add(["d"], to: id).refusal == nil)
+        let early = try world.mutate(d, 1, delete(everyone: false))
+        #expect(early.code == Code.rateLimited.rawValue)
+        try world.finishFanOut()
+        #expect(try world.mutate(d, 1, delete(everyone: false)).code == 0)
+        #expect(try world.texts("d").last == "tombstone conversation 0")
+    }
+
     @Test func whoLeftMayDeleteWhatCameBefore() throws {
         let c = try session("c")
         let stranger = try session("d", 2)
@@ -136,6 +148,21 @@ struct ConversationEndTests {
         // Added again, the conversation is one.
         #expect(try world.add(["c"], to: id).refusal == nil)
         #expect(try world.texts("c").contains("conversation"))
+    }
+
+    /// MSG-30: whoever left before the end learns nothing of it, not by the own deletion either.
+    @Test func whoLeftAndDeletedItLearnsNothingOfTheEnd() throws {
+        let c = try session("c")
+        try world.publish("x", to: id)
+        try world.remove(["c"], from: id)
+        #expect(try world.mutate(c, 1, delete(everyone: false)).code == 0)
+        try world.publish("y", to: id)
+        #expect(try world.end(id).refusal == nil)
+        #expect(try world.texts("c").last == "tombstone conversation 1")
+        guard case .tombstone(let state) = try world.page("c").entries.last?.body else {
+            return #expect(Bool(false))
+        }
+        #expect(state.by == "c" && !state.forEveryone)
     }
 
     @Test func hiddenMessagesGoWithTheConversation() throws {
