@@ -117,6 +117,37 @@ import Wire
         #expect(words(try page(object)) == "message 1 [1-1/11]")
     }
 
+    @Test("HIS-8: nor is one given by its id that its user deleted, or that a block kept away")
+    func notInTheFeed() throws {
+        let session = try world.login("anna", DeviceID(high: 1, low: 1)).session
+        let refusal = HistoryReading.refused(.notFound, detail: "no such object")
+        let deleted = try world.publish("11", to: conversation, from: "ben").message
+        let hide = Mutation.Operation.deleteMessage(DeleteMessage(message: deleted))
+        #expect(try world.mutate(session, 1, hide).code == 0)
+        let block = Mutation.Operation.blockUser(BlockUser(user: "ben", blocked: true))
+        #expect(try world.mutate(session, 2, block).code == 0)
+        let kept = try world.publish("12", to: conversation, from: "ben").message
+        for message in [deleted, kept] {
+            #expect(try ask(Fetch(object: message.bytes)) == refusal)
+            #expect(try page(Fetch(object: message.bytes), as: "ben").entries.count == 1)
+        }
+    }
+
+    @Test("a conversation has the version by which the feed last told of it")
+    func versionOfOneThatCameBack() throws {
+        let session = try world.login("anna", DeviceID(high: 1, low: 1)).session
+        let clear = DeleteConversation(conversation: conversation)
+        #expect(try world.mutate(session, 1, .deleteConversation(clear)).code == 0)
+        try world.publish("back", to: conversation, from: "ben")
+        func version(_ entries: [Entry]?) -> UInt64? {
+            entries?.last { $0.word == "conversation" }?.version
+        }
+        let told = try #require(version(try world.page("anna").entries))
+        #expect(told > 1)
+        #expect(version(try snapshot().conversations.first?.entries) == told)
+        #expect(version(try page(Fetch(object: conversation.bytes)).entries) == told)
+    }
+
     @Test("MSG-1, HIS-8: no message takes a conversation's place for those who take part in it")
     func sameID() throws {
         let eve = try world.login("eve", DeviceID(high: 1, low: 9)).session
