@@ -121,6 +121,20 @@ import Testing
         #expect(webhook.due == Self.start + 10, "more waits")
     }
 
+    @Test("what is dropped while a batch is under way is told with the next one")
+    func droppedMeanwhile() {
+        var webhook = sent()
+        webhook.dropped = 3
+        webhook.claimed(
+            DeliveryID(high: 2, low: 2), through: 9, by: .blank, policy: WebhookPolicy(),
+            now: Self.start)
+        webhook.dropped += 2
+        _ = webhook.answered(
+            .answered(status: 200, retryAfter: nil), newest: 9, policy: WebhookPolicy(),
+            chance: 0, now: Self.start)
+        #expect(webhook.dropped == 2 && webhook.toldDropped == 0)
+    }
+
     @Test func whatWasNotSentIsNoAttempt() {
         var webhook = sent(3)
         let effect = webhook.answered(
