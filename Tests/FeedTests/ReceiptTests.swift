@@ -40,6 +40,19 @@ struct ReceiptTests {
 
     private func coalesce() throws { try world.ask(.coalesceReceipts(users: 100)) }
 
+    /// MSG-30: who left learns no more of the conversation, nor how far the others get in it.
+    @Test func anAuthorWhoLeftIsToldNothing() throws {
+        let message = try world.publish("seen?", to: conversation, from: "anna")
+        try world.remove(["anna"], from: conversation)
+        let head = try world.head("anna")
+        _ = try acknowledge(
+            bert, try world.head("bert"),
+            reads: [ReadReceipt(conversation: conversation, through: message.position)])
+        try coalesce()
+        #expect(try receipts("anna").isEmpty)
+        #expect(try world.head("anna") == head)
+    }
+
     /// MSG-24: what still comes under the id that was merged into another conversation counts
     /// there.
     @Test func aReceiptUnderAMergedIDCounts() throws {
