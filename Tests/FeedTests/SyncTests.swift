@@ -57,6 +57,37 @@ struct CursorTests {
         #expect(synced.applied == 0)
     }
 
+    @Test("SYN-32: what was read in another history is not taken for this one's")
+    func readsOfAnotherHistory() throws {
+        let opened = try world.login("anna", phone)
+        let other = Cursor(epoch: Epoch(high: 78, low: opened.sync.epoch.low), seq: 1)
+        let read = ReadReceipt(conversation: conversation, through: 1)
+        _ = try sync(opened.session, SyncFrame(cursor: other, applied: 1, reads: [read]))
+        #expect(try world.all(ReadMarkRecord.self).isEmpty)
+        let own = Cursor(epoch: opened.sync.epoch, seq: 1)
+        _ = try sync(opened.session, SyncFrame(cursor: own, applied: 1, reads: [read]))
+        #expect(try world.all(ReadMarkRecord.self).map(\.through) == [1])
+    }
+
+    @Test("P3: what a phone had stored beside its cursor is not there after it was restored")
+    func storedBefore() throws {
+        let opened = try world.login("anna", phone)
+        func ranges() throws -> [UInt8]? {
+            try world.all(DeviceRecord.self).first { $0.device == phone }?.storedRanges
+        }
+        let cursor = Cursor(epoch: opened.sync.epoch, seq: 2)
+        _ = try sync(opened.session, SyncFrame(cursor: cursor, applied: 2))
+        _ = try world.ask(
+            .acknowledge(
+                Acknowledge(
+                    session: opened.session, applied: 2,
+                    ranges: [InclusiveRange(first: 4, last: 4)], completesSync: false)))
+        #expect(try ranges()?.isEmpty == false)
+        let older = Cursor(epoch: opened.sync.epoch, seq: 1)
+        _ = try sync(opened.session, SyncFrame(cursor: older, applied: 1))
+        #expect(try ranges()?.isEmpty == true)
+    }
+
     /// What a reset of another epoch is told to wait, for one SYNC of each of `count` devices.
     private func waits(_ count: Int) throws -> [Milliseconds] {
         try (0..<count).map { number in
