@@ -192,6 +192,16 @@ struct SessionTests {
         #expect(try world.all(SessionRecord.self).first?.dormantAt == world.now + 30_000)
     }
 
+    @Test func aRestartExpectsWhoHadGoneBeforeNoLonger() throws {
+        let session = try world.login("anna", phone).session
+        _ = try world.ask(
+            .endSession(EndSession(session: session, applied: 0, expectedWithin: 1_000)))
+        let until = world.now + 1_000
+        world.pass(500)
+        _ = try world.ask(.start(boot: BootID(high: 9, low: 8), epochHalf: 1))
+        #expect(try world.all(SessionRecord.self).map(\.expectedUntil) == [until])
+    }
+
     @Test func aRestartExpectsTheSessionsOfOtherBoots() throws {
         try world.login("anna", phone)
         try world.login("bert", tablet)
