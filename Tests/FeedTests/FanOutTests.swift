@@ -183,6 +183,21 @@ struct FanOutTests {
         }
     }
 
+    /// P1: who took part when it was sent gets it, however many have left since.
+    @Test func manyWhoLeftSinceGetWhatCameBefore() throws {
+        let users = (100..<180).map { "u\($0)" }
+        let id = try world.converse(users + ["z"])
+        try world.finishFanOut()
+        let revision = try conversation(id).revision
+        try world.publish("x", to: id, from: "z")
+        for user in users { try world.remove([user], from: id) }
+        #expect(try world.all(FanOutRecord.self).map(\.revision).first == revision + 1)
+        try world.finishFanOut()
+        for user in users {
+            #expect(try words(user).contains("message 1"), "\(user)")
+        }
+    }
+
     @Test func theQueueOfAConversationIsBounded() throws {
         world.limits.fanOutQueue = 2
         let id = try world.converse(["a", "b", "c", "d"])
