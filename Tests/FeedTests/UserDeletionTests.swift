@@ -175,6 +175,21 @@ struct UserDeletionTests {
         #expect(try pushes.run(70_000) == [])
     }
 
+    @Test func whatAPNsSaidOfTheOwnTokensGoesToo() throws {
+        let session = try pushes.open("bob", phone).session
+        let room = try world.converse(["anna", "bob"])
+        try pushes.end(session, within: 0)
+        _ = try pushes.run(1_000)
+        try world.publish("x", to: room, from: "anna")
+        _ = try pushes.run(5_000) { _ in
+            .answered(status: 410, reason: "Unregistered", timestamp: world.now)
+        }
+        #expect(try traces(of: "bob").contains("token_feedback"))
+        try delete()
+        try finish()
+        #expect(try traces(of: "bob") == ["participant", "name_erasure"])
+    }
+
     @Test func theSameNameIsANewUserAfterwards() throws {
         let epoch = try pushes.open("bob", phone).sync.epoch
         let room = try world.converse(["anna", "bob"])
