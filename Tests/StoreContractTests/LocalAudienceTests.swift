@@ -70,6 +70,9 @@ import Wire
             // Its user wants it all the same.
             let text = MessageReference(
                 conversation: new, message: MessageID(high: new.low, low: 1))
+            var other = text
+            other.conversation = room
+            #expect(try !local.discard(other), "it is of another conversation")
             #expect(try local.resend(text, at: time) != nil)
             #expect(try waiting(local) == [3, 1])
             #expect(try withheld(local).isEmpty)
@@ -222,6 +225,8 @@ import Wire
                 [member("anna", version: 2, room: new), member("ben", room: new)], local)
             let last = try #require(try local.sendAwaited(at: time))
             #expect(try waiting(local) == [1, 2, 3])
+            let first = MessageID(high: new.low, low: 1)
+            #expect(try local.withdraw(first) == nil, "it had left once")
             #expect(try local.load().lastMutation == last)
             #expect(try withheld(local).isEmpty)
             #expect(try local.sendAwaited(at: time + week) == nil, "it is over")
@@ -232,13 +237,56 @@ import Wire
     func awaitedByOthers(_ engine: EngineFactory) throws {
         let new = ConversationID(high: 1, low: 2)
         try one.withLocal(engine) { local in
-            try loseAnothers(new, local)
+            try loseAnothers(new, pending: true, local)
             try one.feed(
                 [one.state(new, creator: "ben", created: 4_000)]
                     + ["anna", "ben", "carl"].map { member($0, room: new) }, local)
             _ = try local.sendAwaited(at: time)
-            #expect(try waiting(local) == [2])
+            #expect(try waiting(local) == [2, 3])
             #expect(try withheld(local) == [1])
+        }
+    }
+
+    @Test("of what is lost twice it is known who saw it, and since when", arguments: engines)
+    func lostTwice(_ engine: EngineFactory) throws {
+        let new = ConversationID(high: 1, low: 2)
+        func lose(_ local: TableLocalStore) throws {
+            try loseAnothers(new, local)
+            // It comes, does not say who takes part, and is lost once more.
+            try one.feed(
+                [one.state(new, creator: "ben", created: 4_000), mine(4, room: new)], local)
+            let change = one.snapshot([one.state()], from: 1, since: 1_000)
+            _ = try local.applySnapshot(change, at: time + 1_000)
+        }
+        try one.withLocal(engine) { local in
+            try lose(local)
+            try one.feed(
+                [one.state(new, creator: "ben", created: 4_500)]
+                    + ["anna", "ben", "carl"].map { member($0, room: new) }, local)
+            _ = try local.sendAwaited(at: time)
+            #expect(try waiting(local) == [2, 4])
+            #expect(try withheld(local) == [1])
+        }
+        try one.withLocal(engine) { local in
+            try lose(local)
+            #expect(try local.sendAwaited(at: time + week) != nil)
+            #expect(
+                try withheld(local, because: Refusal(code: Code.notFound.rawValue)) == [1, 2, 4])
+        }
+    }
+
+    @Test("one from before the time that may be lost is not made again", arguments: engines)
+    func oldConversation(_ engine: EngineFactory) throws {
+        let old = ConversationID(high: 1, low: 2)
+        try one.withLocal(engine) { local in
+            try one.feed(
+                [
+                    one.state(), one.state(old, creator: "anna", created: 500),
+                    member("anna", room: old), member("carl", room: old), mine(1, room: old),
+                ], local)
+            try restore([one.state()], local)
+            #expect(try made(local).isEmpty)
+            #expect(try waiting(local).isEmpty)
         }
     }
 
