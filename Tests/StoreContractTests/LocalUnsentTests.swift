@@ -65,6 +65,18 @@ import Wire
         }
     }
 
+    @Test("that something left is not forgotten for what left before it", arguments: engines)
+    func leftBefore(_ engine: EngineFactory) throws {
+        try engine.withStore(tables: LocalSchema.tables) { store in
+            let local = TableLocalStore(store: store)
+            for message in [first, second] { _ = try local.enqueue(send(message), at: now) }
+            try local.markSent(through: 2)
+            try local.markSent(through: 1)
+            #expect(try local.withdraw(second) == nil)
+            #expect(try waiting(local) == [1, 2])
+        }
+    }
+
     @Test("of what an older program queued nobody knows, and the feed knows", arguments: engines)
     func unknown(_ engine: EngineFactory) throws {
         try engine.withStore(tables: LocalSchema.tables) { store in
