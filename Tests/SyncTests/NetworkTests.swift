@@ -83,6 +83,15 @@ import Wire
         #expect(lines.suffix(2) == ["disconnect", "connect"])
     }
 
+    @Test("one that is asked to go says it with its next HELLO, in its slot")
+    func drained() throws {
+        var phone = try Phone.inSync()
+        phone.receive(.drain(Drain(slotMs: 5_000)))
+        let place = ClientPlace(locale: "fr")
+        #expect(phone.run { $0.setPlace(place, now: $1) } == [])
+        #expect(phone.session.isOpen)
+    }
+
     @Test("an offset that is none is left out", arguments: [-90_000, 90_000])
     func noOffset(_ seconds: Int) {
         #expect(ClientPlace(locale: "", timeZone: "", secondsFromUTC: seconds).utcOffset == 0)
