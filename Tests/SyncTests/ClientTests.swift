@@ -226,6 +226,14 @@ import Wire
         #expect(phone.pass(1) == ["send MUTATE 2", "send MUTATE 3"])
     }
 
+    @Test func whatIsBehindATemporaryRefusalIsSentAgainUnanswered() throws {
+        var phone = try Phone.inSync(mutations: 3)
+        phone.receive(
+            .mutationResult(
+                MutationResult(number: 1, code: 1004, retry: .retryAfter, retryAfterMs: 5_000)))
+        #expect(phone.pass(5_000) == ["send MUTATE 1", "send MUTATE 2", "send MUTATE 3"])
+    }
+
     @Test func anOversizedMutationIsRefusedHere() throws {
         var phone = try Phone.inSync()
         let part = Part(mimeType: "", content: Array(repeating: 0, count: 300_000))
