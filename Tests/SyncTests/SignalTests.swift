@@ -197,6 +197,15 @@ import Wire
         #expect(phone.session.nextDeadline == nil)
     }
 
+    @Test("SIG-4: whatever a server says, none holds for longer than the longest")
+    func longest() throws {
+        var phone = try Self.phone()
+        Self.hear(&phone, Self.signal(ttl: .max, user: "bob"))
+        phone.run { $0.sleep(now: $1) }
+        let most = phone.session.configuration.limits.signalTimeMax
+        #expect(phone.session.nextDeadline == phone.now + most)
+    }
+
     @Test("an end is reported once; one that never began is not; the number held is bounded")
     func ends() throws {
         var limits = ClientLimits()
