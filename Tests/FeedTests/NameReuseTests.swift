@@ -80,6 +80,44 @@ struct NameReuseTests {
     }
 
     /// The erasure of the first one takes nothing from the second, who has left since.
+    /// What is erased from a feed is missing in replicas that are behind it: they cannot go on.
+    @Test func aCursorBehindWhatWasErasedIsReset() throws {
+        let phone = DeviceID(high: 1, low: 1)
+        let opened = try world.login("anna", phone)
+        let epoch = opened.sync.epoch
+        try world.remove(["bob"], from: id)
+        let block = BlockUser(user: "bob", blocked: true)
+        #expect(try world.mutate(opened.session, 1, .blockUser(block)).code == 0)
+        let place = try world.head("anna")
+        try world.publish("x", to: id, from: "carl")
+        try erase("bob")
+        func reset(_ seq: UInt64) throws -> ResetReason? {
+            let frame = SyncFrame(cursor: Cursor(epoch: epoch, seq: seq), applied: seq)
+            return try world.login("anna", phone, sync: frame).sync.reset
+        }
+        #expect(try reset(place - 1) == .cursorTooOld)
+        #expect(try reset(place) == nil)
+    }
+
+    @Test func nothingTellsOfWhatTheUserDeletedAndRead() throws {
+        let bob = try world.login("bob", DeviceID(high: 1, low: 2)).session
+        let own = try world.publish("own", to: id, from: "bob").message
+        let delete = DeleteMessage(message: own, forEveryone: true)
+        #expect(try world.mutate(bob, 1, .deleteMessage(delete)).code == 0)
+        let read = try world.publish("read", to: id, from: "anna").position
+        _ = try world.ask(
+            .acknowledge(
+                Acknowledge(
+                    session: bob, applied: try world.head("bob"),
+                    reads: [ReadReceipt(conversation: id, through: read)], completesSync: true)))
+        try world.ask(.coalesceReceipts(users: 10))
+        #expect(try version(of: .receipt, "bob", for: "anna") > 0)
+        try erase("bob")
+        let messages = try world.all(MessageRecord.self)
+        #expect(messages.allSatisfy { $0.sender != "bob" && $0.deletedBy != "bob" })
+        #expect(try world.rows("anna").allSatisfy { $0.object != Array("bob".utf8) })
+    }
+
     @Test func whatTheNewUserWasToldStays() throws {
         #expect(
             try world.ask(.deleteUser(app: World.app, UserID("bob"), idempotency: nil)) == .done)
