@@ -481,7 +481,9 @@ class Operations:
         be brought into nothing (403; an announcement passes the user over), and a login is
         refused for the time being; afterwards the same name is a new user. The name stays
         where others hold it: as a member who left a conversation, as the sender of what is
-        deleted.
+        deleted. What your backend made and did not delete stays as long as it is kept: a
+        conversation in which nobody is left, an announcement that was for this user alone, and
+        one that waits for its time, which then fails. Delete those yourself.
         """
         answer: dict[str, Any] = self._ask(
             'DELETE',
