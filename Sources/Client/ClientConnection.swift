@@ -104,9 +104,16 @@ final class ClientConnection {
         if engine.peerClosed { end("ended by the server") }
     }
 
+    /// Bytes that may wait to be sent: far more than a client has to say. A server that asks and
+    /// takes no answer must not fill this device's memory.
+    private static let unsentMax = 16 << 20
+
     /// Sends bytes; what cannot be sent is noticed as the end of the connection.
     func send(_ bytes: [UInt8]) {
         guard !isGone, let engine else { return }
+        guard stream.map({ $0.unsentBytes <= Self.unsentMax }) ?? true else {
+            return end("the server takes nothing")
+        }
         do {
             try bytes.withUnsafeBytes { try engine.send($0) }
             flush()

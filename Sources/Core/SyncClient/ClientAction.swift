@@ -147,6 +147,11 @@ public struct ClientLimits: Equatable, Sendable {
     public var snapshotMessages: UInt32 = 20
     /// A refused mutation is sent again after at least this time.
     public var mutationRetry: Milliseconds = 1_000
+    /// No wait that a server asks for counts for longer (CON-15): what one answer said by mistake
+    /// must not keep the user from the server for weeks.
+    public var longestWait: Milliseconds = 3_600_000
+    /// Resets that one connection may bring before it is given up: each costs a whole snapshot.
+    public var resetsOfConnection = 4
     /// The same signal is not sent again within this time.
     public var signalInterval: Milliseconds = 2_000
     /// A signal's time if it names none, and at most.

@@ -138,7 +138,7 @@ extension ClientSession {
                 // Sent again when the time is over that the server asks for (CON-15), with all
                 // that wait, or with the next connection.
                 fetches[index].request = nil
-                let again = now + max(limits.mutationRetry, Milliseconds(error.retryAfterMs))
+                let again = now + max(limits.mutationRetry, asked(error.retryAfterMs))
                 fetchAt = max(fetchAt ?? again, again)
             } else {
                 let refused = fetches.remove(at: index)
@@ -150,9 +150,9 @@ extension ClientSession {
         }
         if request == digestRequest?.request {
             digestRequest = nil
-            if retry == .retryAfter {
+            if isTemporary {
                 wantsDigest = true
-                digestAt = now + max(limits.mutationRetry, Milliseconds(error.retryAfterMs))
+                digestAt = now + max(limits.mutationRetry, asked(error.retryAfterMs))
             }
             return true
         }
@@ -160,7 +160,7 @@ extension ClientSession {
         snapshot?.request = nil
         syncDeadline = nil
         if isTemporary {
-            syncAt = now + max(limits.mutationRetry, Milliseconds(error.retryAfterMs))
+            syncAt = now + max(limits.mutationRetry, asked(error.retryAfterMs))
             wantsSync = true
         } else {
             // The continuation is of another history, or of another version of the server
@@ -169,7 +169,7 @@ extension ClientSession {
             let resendSince = snapshot?.stored?.resendSince ?? snapshot?.resendSince
             snapshot?.resendSince = resendSince
             snapshot?.stored = nil
-            guard wentOn && !hasBegunAnew || retry == .resync else {
+            guard !hasBegunAnew, wentOn || retry == .resync else {
                 // There is no cursor to go on with: later, on another connection.
                 giveUp(now: now, &actions)
                 return true

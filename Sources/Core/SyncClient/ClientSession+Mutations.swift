@@ -224,7 +224,7 @@ extension ClientSession {
             else { continue }
             if result.code != 0, result.isTemporary {
                 for later in index..<outbox.count { outbox[later].isSent = false }
-                let delay = max(limits.mutationRetry, Milliseconds(result.retryAfterMs))
+                let delay = max(limits.mutationRetry, asked(result.retryAfterMs))
                 outboxRetryAt = max(outboxRetryAt ?? now, now + delay)
             } else if isOfAnotherLife(result, outbox[index].mutation) {
                 takenFrom = min(takenFrom ?? .max, outbox.remove(at: index).mutation.number)

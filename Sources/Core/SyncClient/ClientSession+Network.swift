@@ -51,6 +51,18 @@ extension ClientSession {
         leaveConnection(&actions)
         connectNow(now: now, &actions)
     }
+
+    /// A wait that the server asks for, as far as it counts.
+    func asked(_ milliseconds: UInt32) -> Milliseconds {
+        min(Milliseconds(milliseconds), limits.longestWait)
+    }
+
+    /// The server takes no client of this version (CON-11).
+    mutating func stop(now: Instant, _ actions: inout [ClientAction]) {
+        isStopped = true
+        stoppedAt = now
+        actions.append(.report(.upgradeRequired))
+    }
 }
 
 /// Where the person is, and in what language the app speaks to them, as `Hello` has it (SES-25).

@@ -25,8 +25,8 @@ extension ClientSession {
                 now: now, &actions)
         case .pong: break
         case .drain(let drain):
-            slotAt = now + Milliseconds(drain.slotMs)
-            actions.append(.report(.drained(slot: Milliseconds(drain.slotMs))))
+            slotAt = now + asked(drain.slotMs)
+            actions.append(.report(.drained(slot: asked(drain.slotMs))))
         case .error(let error):
             receivedError(error, request: frame.request, now: now, &actions)
         case .close(let close):
@@ -181,7 +181,11 @@ extension ClientSession {
         if welcome.keepaliveMs > 0 { keepalive = Milliseconds(welcome.keepaliveMs) }
         bodyBytes = FrameLimits.afterWelcome.bodyBytes
         if let told = welcome.limits {
-            if told.bodyBytes > 0 { bodyBytes = min(bodyBytes, Int(clamping: told.bodyBytes)) }
+            if told.bodyBytes > 0 {
+                // FRM-13: less than every server takes counts as that.
+                let least = FrameLimits.beforeWelcome.bodyBytes
+                bodyBytes = min(bodyBytes, max(least, Int(clamping: told.bodyBytes)))
+            }
             if told.mutationsUnanswered > 0 {
                 mutationsMax = min(
                     limits.mutationsUnanswered, Int(clamping: told.mutationsUnanswered))
@@ -354,7 +358,12 @@ extension ClientSession {
         var marksStale = false
         if delta.reset != nil, from.seq == 0 { historyThrough = delta.head }
         if let reset = delta.reset {
-            let wait = Milliseconds(reset.retryAfterMs)
+            let wait = asked(reset.retryAfterMs)
+            resets += 1
+            guard resets <= limits.resetsOfConnection else {
+                wasHealthy = false
+                return giveUp(now: now, &actions)
+            }
             guard from.seq == 0 else { return wantSync(.timer, now: now, &actions) }
             actions.append(.report(.reset(reset.reason)))
             // A cursor above the head draws a new one in the middle of a session (SYN-24).
@@ -387,7 +396,8 @@ extension ClientSession {
                     actions.append(.report(.unread(delta.unread)))
                 }
                 return afterPage(
-                    isLast: !delta.more, answersSync: answersSync, now: now, &actions)
+                    isLast: !delta.more, answersSync: answersSync, isEmpty: true, now: now, &actions
+                )
             }
         } else if from.seq != 0 {
             return wantSync(.timer, now: now, &actions)
@@ -440,13 +450,18 @@ extension ClientSession {
 
     /// Acknowledges where this device stands, or goes on with the next page.
     private mutating func afterPage(
-        isLast: Bool, answersSync: Bool, now: Instant, _ actions: inout [ClientAction]
+        isLast: Bool, answersSync: Bool, isEmpty: Bool = false, now: Instant,
+        _ actions: inout [ClientAction]
     ) {
         guard let cursor, changesInFlight.isEmpty else { return }
+        if !isEmpty { emptyAnswers = 0 }
         let isPushed = isLive && appState.phase == .foreground
         // SYN-19: told of more during the SYNC.
         let isBehind = isLast && answersSync && cursor.seq < askedHead && !isPushed
-        if openSync == nil, wantsSync || isBehind || (!isLast && !isPushed) {
+        let isToldOfMore = isBehind || (!isLast && !isPushed)
+        if isEmpty, answersSync, !wantsSync, isToldOfMore {
+            waitAfterEmptyAnswer(at: cursor, isLast: isLast, now: now)
+        } else if openSync == nil, wantsSync || isToldOfMore {
             wantSync(wantsSync ? syncReason : .syncRequest, now: now, &actions)
             if openSync != nil { return }
         }
@@ -458,6 +473,19 @@ extension ClientSession {
         }
         if isLast, answersSync { actions.append(.loadOrphans(limit: limits.fetchesPending)) }
         if isLast { startDigest(&actions) }
+    }
+
+    /// The server told of more, and its answer has none of it: the next SYNC comes later, each
+    /// time twice as late. A head that three answers know nothing of is no longer believed.
+    private mutating func waitAfterEmptyAnswer(at cursor: Cursor, isLast: Bool, now: Instant) {
+        emptyAnswers += 1
+        if isLast, emptyAnswers >= 3 {
+            askedHead = cursor.seq
+        } else {
+            syncAt = now + limits.mutationRetry << min(emptyAnswers - 1, 5)
+            wantsSync = true
+            syncReason = .syncRequest
+        }
     }
 
     /// The local store failed: nothing handed over since is durable. The connection is given up,
@@ -531,13 +559,15 @@ extension ClientSession {
             isPeeking = false
             syncDeadline = nil
         }
+        // Mutations of the inline SYNC went with it: nothing is known of them (SYN-10).
+        if wasSync { for index in outbox.indices { outbox[index].isSent = false } }
         switch retry {
-        case .none: break
+        case .none:
+            // A session without a SYNC brings nothing: later, on another connection.
+            if wasSync { giveUp(now: now, &actions) }
         case .retry, .retryAfter:
             guard wasSync else { break }
-            // Mutations of the inline SYNC went with it.
-            for index in outbox.indices { outbox[index].isSent = false }
-            let delay = max(limits.mutationRetry, Milliseconds(error.retryAfterMs))
+            let delay = max(limits.mutationRetry, asked(error.retryAfterMs))
             outboxRetryAt = now + delay
             syncAt = now + delay
             wantsSync = true
@@ -546,12 +576,21 @@ extension ClientSession {
             leaveConnection(&actions)
             wait(now: now, &actions)
         case .resync:
-            withoutCursor = wasSync
-            if openSync == nil { wantSync(.timer, now: now, &actions) }
+            guard wasSync else {
+                if openSync == nil { wantSync(.timer, now: now, &actions) }
+                break
+            }
+            // The SYNC without a cursor has no cause for it: once on a connection.
+            guard !hasBegunAnew else { return giveUp(now: now, &actions) }
+            hasBegunAnew = true
+            withoutCursor = true
+            wantSync(.timer, now: now, &actions)
+            sendMutations(now: now, &actions)
         case .upgrade:
-            isStopped = true
+            // Of a request that this client has not made it says nothing.
+            guard wasSync || request == 0 else { break }
             leaveConnection(&actions)
-            actions.append(.report(.upgradeRequired))
+            stop(now: now, &actions)
         }
     }
 }

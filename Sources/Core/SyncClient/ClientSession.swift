@@ -36,6 +36,7 @@ public struct ClientSession: Sendable {
     var phase = Phase.idle
     /// Too old for the server.
     public internal(set) var isStopped = false
+    var stoppedAt = Instant(milliseconds: 0)
     /// Logged out by the user: stays so until `start`.
     var isLoggedOut = false
     /// A logout of this process or one before left without an answer: it may be done (MSG-7).
@@ -137,6 +138,10 @@ public struct ClientSession: Sendable {
     var withoutCursor = false
     /// The highest head a SYNC_REQUEST named.
     var askedHead: UInt64 = 0
+    /// Answers to SYNCs in a row that brought nothing although the server told of more.
+    var emptyAnswers = 0
+    /// Resets that this connection brought.
+    var resets = 0
     var keepalive: Milliseconds = 180_000
     var lastSentAt = Instant(milliseconds: 0)
     var pingedAt: Instant?
@@ -417,6 +422,7 @@ public struct ClientSession: Sendable {
 
     /// Opens a connection unless there is one, or the app has no run time.
     mutating func connectNow(now: Instant, _ actions: inout [ClientAction]) {
+        if isStopped, now.since(stoppedAt) >= limits.longestWait { isStopped = false }
         guard !isStopped, !isLoggedOut, appState.phase != .inactive else {
             if case .waiting = phase { phase = .idle }
             return
@@ -473,7 +479,7 @@ public struct ClientSession: Sendable {
         case .none: park(&actions)
         case .retry, .resync: wait(now: now, &actions)
         case .retryAfter:
-            notBefore = now + Milliseconds(close.retryAfterMs)
+            notBefore = now + asked(close.retryAfterMs)
             wait(now: now, &actions)
         case .reauthenticate:
             if close.code == Code.revoked.rawValue, let number = sentLogout {
@@ -482,9 +488,8 @@ public struct ClientSession: Sendable {
             dropToken(&actions)
             wait(now: now, &actions)
         case .upgrade:
-            isStopped = true
             phase = .idle
-            actions.append(.report(.upgradeRequired))
+            stop(now: now, &actions)
         }
     }
 
@@ -538,6 +543,8 @@ public struct ClientSession: Sendable {
         snapshot?.request = nil
         for index in fetches.indices { fetches[index].request = nil }
         askedFor = []
+        // A sum that was asked for and not answered is asked for again.
+        if digestRequest != nil { wantsDigest = true }
         digestRequest = nil
         hasRepaired = false
         hasBegunAnew = false
@@ -549,6 +556,7 @@ public struct ClientSession: Sendable {
         snapshotAt = nil
         wantsSync = false
         askedHead = 0
+        (emptyAnswers, resets) = (0, 0)
         isLive = false
         isRechallenged = false
         maySignal = false
