@@ -1,8 +1,9 @@
-import Feed
 import Model
 import Testing
 import Wake
 import Wire
+
+@testable import Feed
 
 /// Deleted conversations (MSG-36, MSG-37) and what goes in the background.
 struct ConversationEndTests {
@@ -49,6 +50,29 @@ struct ConversationEndTests {
         #expect(try !world.rows("b").contains { $0.kind == .message })
         #expect(try world.rows("a").filter { $0.kind == .message }.count == 2)
         #expect(try world.all(PurgeRecord.self).isEmpty)
+    }
+
+    /// A change on its way keeps the purges of its conversation waiting, however many they are, and
+    /// no others.
+    @Test func purgesBehindThoseThatWaitGoOn() throws {
+        let last = try world.converse(["a", "b", "c"])
+        try world.publish("y", to: last)
+        try world.finishFanOut()
+        let clear = Mutation.Operation.deleteConversation(DeleteConversation(conversation: last))
+        #expect(try world.mutate(try session("b"), 1, clear).code == 0)
+        try world.tamper { transaction throws(StoreError) in
+            for number in 0..<70 {
+                try transaction.put(
+                    PurgeRecord(app: World.app, conversation: self.id, user: "z\(number)"))
+            }
+            try transaction.put(
+                FanOutRecord(
+                    app: World.app, conversation: self.id, revision: 99, change: .join,
+                    object: [], cursor: "", createdAt: self.world.now, turnAt: self.world.now))
+        }
+        try world.retain()
+        #expect(try !world.all(PurgeRecord.self).contains { $0.conversation == last })
+        #expect(try world.all(PurgeRecord.self).count == 70)
     }
 
     @Test("MSG-24: who makes a distinct conversation again has it again, and only that user")

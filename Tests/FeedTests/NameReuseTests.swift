@@ -59,6 +59,23 @@ struct NameReuseTests {
         #expect(try world.texts("anna").filter { $0.hasSuffix(" bob") } == ["removed bob"])
     }
 
+    /// The end of a conversation leaves memberships as they were, and says who ended it.
+    @Test func theNameGoesFromWhatHasEnded() throws {
+        let bob = try world.login("bob", DeviceID(high: 1, low: 9)).session
+        let room: ConversationID = world.fresh()
+        let make = CreateConversation(conversation: room, participants: ["anna", "carl"])
+        #expect(try world.mutate(bob, 1, .createConversation(make)).code == 0)
+        let end = DeleteConversation(conversation: room, forEveryone: true)
+        #expect(try world.mutate(bob, 2, .deleteConversation(end)).code == 0)
+        try finish()
+        try world.retain()
+        try erase("bob")
+        let members = try world.all(ParticipantRecord.self)
+        #expect(members.filter { $0.conversation == room }.map(\.user.name) == ["anna", "carl"])
+        let rooms = try world.all(ConversationRecord.self)
+        #expect(!rooms.contains { $0.creator == "bob" || $0.deletedBy == "bob" })
+    }
+
     @Test func aBlockIsNewerThanTheOneErased() throws {
         let anna = try world.login("anna", DeviceID(high: 1, low: 1)).session
         func block(_ number: UInt64, _ blocked: Bool) throws {

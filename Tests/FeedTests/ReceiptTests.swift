@@ -76,6 +76,17 @@ struct ReceiptTests {
         #expect(try receipts("anna").count == 1)
     }
 
+    @Test func nobodyIsToldOfWhatHasEnded() throws {
+        try world.publish("x", to: conversation, from: "anna")
+        _ = try acknowledge(bert, try world.head("bert"))
+        #expect(try world.all(ReceiptDueRecord.self).contains { $0.due != nil })
+        try world.ask(.deleteConversation(app: World.app, conversation, idempotency: nil))
+        try world.finishFanOut()
+        try coalesce()
+        #expect(try !world.rows("anna").contains { $0.kind == .receipt })
+        #expect(try world.all(ReceiptRecord.self).allSatisfy { $0.pendingSince == nil })
+    }
+
     @Test(
         "authors are told of what was just sent and stored without a look into the store",
         .enabled(if: World.isSole, "what was read is known only where nobody else writes"))

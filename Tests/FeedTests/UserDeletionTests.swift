@@ -1,9 +1,10 @@
-import Feed
 import MemoryStore
 import Model
 import Testing
 import Wake
 import Wire
+
+@testable import Feed
 
 /// A user is deleted with everything that is theirs (MSG-53).
 struct UserDeletionTests {
@@ -76,6 +77,33 @@ struct UserDeletionTests {
         try delete()
         try finish()
         #expect(try told().count { $0 == "user.deleted bob" } == 2)
+    }
+
+    /// Deletions that wait are no reason to come again at once, however many rows it took to see.
+    @Test func whatWaitsIsNotAskedForAtOnce() throws {
+        let rooms = try (0..<8).map { try world.converse(["anna", "u\($0)"]) }
+        for number in 0..<8 { try delete("u\(number)") }
+        try world.tamper { transaction throws(StoreError) in
+            for room in rooms {
+                try transaction.put(
+                    FanOutRecord(
+                        app: World.app, conversation: room, revision: 1, change: .join,
+                        object: [], cursor: "", createdAt: self.world.now,
+                        turnAt: self.world.now))
+            }
+        }
+        for _ in 0..<100 {
+            guard case .progressed(0, _) = try world.ask(.continueDeletions(rows: 64)) else {
+                continue
+            }
+            break
+        }
+        #expect(try world.all(UserDeletionRecord.self).allSatisfy { $0.stage == .settling })
+        world.limits.rowsPerTurn = 8
+        for _ in 0..<10 {
+            #expect(
+                try world.ask(.continueDeletions(rows: 64)) == .progressed(count: 0, more: false))
+        }
     }
 
     // MARK: the decision

@@ -371,6 +371,10 @@ final class StoreWriter {
         let results = commit(
             together.map { duties[$0].duty.request }, budget: limits.rowsPerTurn)
         for (index, result) in zip(together, results) {
+            if let failure = result.corruption {
+                let kind = duties[index].duty.request.kind
+                shared.onUnreadable([UnreadableRow(inDuty: kind, detail: failure)])
+            }
             var next = now + duties[index].duty.interval
             if case .committed(let outcome) = result,
                 case .progressed(_, more: true) = outcome.answer
@@ -451,5 +455,17 @@ final class StoreWriter {
         }
         guard let wait else { return }
         timer?.start(afterMilliseconds: max(wait, 1))
+    }
+}
+
+extension StoreResult {
+    /// What could not be read, where that stopped it, whole or on its way.
+    fileprivate var corruption: String? {
+        switch self {
+        case .failed(.corrupt(let detail)): detail
+        case .committed(let outcome):
+            if case .failed(.corrupt(let detail)) = outcome.answer { detail } else { nil }
+        case .failed, .read: nil
+        }
     }
 }

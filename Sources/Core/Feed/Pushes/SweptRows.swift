@@ -46,9 +46,24 @@ struct SweptRows {
         var passedOver: Set<SortKey> = []
         var scan = scan
         for _ in 0..<looksMax {
-            let rows = try transaction.records(R.self, scan)
-            let fresh = rows.filter { !passedOver.contains(SortKey($0.rowKey)) }
-            turn.found += fresh.count
+            let rows = try transaction.rows(R.table, scan)
+            let unknown = rows.filter {
+                !passedOver.contains(SortKey(Array($0.prefix(R.table.keyCount))))
+            }
+            turn.found += unknown.count
+            var fresh: [R] = []
+            for row in unknown {
+                do throws(StoreError) {
+                    fresh.append(try R(row: row))
+                } catch {
+                    guard case .corrupt(let detail) = error else { throw error }
+                    effects.passedOver(
+                        AppID(row[0].words), UserID(row[1].words), detail)
+                    turn.looked += 1
+                    turn.held += 1
+                    passedOver.insert(SortKey(Array(row.prefix(R.table.keyCount))))
+                }
+            }
             for row in fresh.sorted(by: { $0.precedes($1, orInTie: tie($0, $1)) })
             where turn.done == 0 || turn.done < turn.most && !transaction.isSpent {
                 turn.looked += 1

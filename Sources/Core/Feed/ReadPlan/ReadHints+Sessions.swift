@@ -219,6 +219,7 @@ extension ReadHints {
         let place: [ColumnValue] = [.app(receipt.app), .identifier(receipt.conversation)]
         ask(UserRecord.self, [.app(receipt.app), .user(receipt.user)], lock: .wait)
         ask(ReceiptRecord.self, place + [.user(receipt.user)], isFresh: true)
+        ask(ConversationRecord.self, place)
         let reader = record(ParticipantRecord.self, place + [.user(receipt.user)])
         let told = min(receipt.announcedDelivered, receipt.announcedRead)
         let messages = records(

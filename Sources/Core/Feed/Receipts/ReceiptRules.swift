@@ -112,8 +112,8 @@ extension Work {
 extension Work {
     func coalesceReceipts(users: Int) throws(RuleFailure) -> StoreAnswer {
         try repairTurns(max(1, users))
-        let due = try records(
-            ReceiptDueRecord.self,
+        let due = try rows(
+            ReceiptDueRecord.table,
             Scan(
                 index: "receipt_due_by_due", through: [.timestamp(now)], limit: max(1, users)))
         var turns = 0
@@ -130,39 +130,81 @@ extension Work {
     }
 
     /// - Returns: `false`: another transaction holds what ends the turn, which is due as before.
-    private func turn(of row: ReceiptDueRecord) throws(RuleFailure) -> Bool {
+    private func turn(of row: [ColumnValue]) throws(RuleFailure) -> Bool {
+        var isUnreadable = false
+        func pass(over detail: String) {
+            isUnreadable = true
+            notePassedOver(row, "receipts: \(detail)")
+        }
         var seen = SeenMessages()
+        let (app, user) = (AppID(row[0].words), UserID(row[1].words))
         let collected = try stepPassingOver { () throws(RuleFailure) in
-            try self.collectDelivered(row.app, row.user, &seen)
+            _ = try self.stored(try ReceiptDueRecord(row: row))
+            return try self.collectDelivered(app, user, &seen)
+        } unreadable: {
+            pass(over: $0)
         }
+        guard !isUnreadable else { return try putOff(row) }
         guard let isHeld = collected else { return false }
-        let pending = try pendingReceipts(row.app, row.user)
-        for (index, receipt) in pending.enumerated() where index == 0 || !isSpent {
-            _ = try stepPassingOver { () throws(RuleFailure) in try self.tell(receipt, seen) }
+        let pending = try stepPassingOver { () throws(RuleFailure) in
+            try self.pendingReceipts(app, user)
+        } unreadable: {
+            pass(over: $0)
         }
+        for (index, receipt) in (pending ?? []).enumerated() where index == 0 || !isSpent {
+            _ = try stepPassingOver { () throws(RuleFailure) in
+                try self.tell(receipt, seen)
+            } unreadable: {
+                pass(over: $0)
+            }
+        }
+        guard !isUnreadable else { return try putOff(row) }
         let ended: Void? = try stepPassingOver { () throws(RuleFailure) in
-            try self.endTurn(row.app, row.user, isHeld)
+            try self.endTurn(app, user, isHeld)
+        } unreadable: {
+            pass(over: $0)
         }
-        return ended != nil
+        return isUnreadable ? try putOff(row) : ended != nil
     }
 
-    /// No turn is further away than the interval, but for a clock that was set back: such a turn
-    /// is due now.
+    /// The turn of a user of whom something cannot be read comes later, and its row is made anew:
+    /// it may be the one.
+    private func putOff(_ row: [ColumnValue]) throws(RuleFailure) -> Bool {
+        let done: Void? = try stepPassingOver { () throws(RuleFailure) in
+            let key = Array(row.prefix(2))
+            let known = try self.stored(
+                try self.transaction.row(ReceiptDueRecord.table, key: key, lock: .wait))
+            guard known != nil else { return }
+            try self.put(
+                ReceiptDueRecord(
+                    app: AppID(row[0].words), user: UserID(row[1].words),
+                    due: self.now + Self.unreadablePause, lastAt: self.now))
+        }
+        return done != nil
+    }
+
+    /// No turn is further away than the interval, but for one that was put off, and for a clock
+    /// that was set back: such a turn is due now.
     private func repairTurns(_ limit: Int) throws(RuleFailure) {
-        let far = try records(
-            ReceiptDueRecord.self,
+        let far = try rows(
+            ReceiptDueRecord.table,
             Scan(
                 index: "receipt_due_by_due", after: [.timestamp(now + limits.receiptInterval)],
                 limit: limit))
         for row in far {
-            try step { () throws(RuleFailure) in
-                let known = try self.record(ReceiptDueRecord.self, row.rowKey, lock: .wait)
+            let key = Array(row.prefix(2))
+            _ = try stepPassingOver { () throws(RuleFailure) in
+                let known = try self.record(ReceiptDueRecord.self, key, lock: .wait)
                 guard var turn = known, let due = turn.due,
-                    due > self.now + self.limits.receiptInterval
+                    due > self.now + self.limits.receiptInterval,
+                    turn.lastAt > self.now || due != turn.lastAt + Self.unreadablePause
                 else { return }
                 turn.due = self.now
                 turn.lastAt = min(turn.lastAt, self.now)
                 try self.put(turn)
+            } unreadable: { (detail) throws(RuleFailure) in
+                self.notePassedOver(row, "receipts: \(detail)")
+                _ = try self.putOff(row)
             }
         }
     }
@@ -277,7 +319,13 @@ extension Work {
 
     /// Tells the authors of the messages that are newly covered, and only these.
     private func tell(_ pending: ReceiptRecord, _ seen: SeenMessages) throws(RuleFailure) {
-        let (authors, delivered, read) = try newlyCovered(pending, seen)
+        let room = try record(
+            ConversationRecord.self, [.app(pending.app), .identifier(pending.conversation)])
+        // Of a conversation that has ended nobody is told any more.
+        let isOver = room?.deletedAt != nil
+        let (authors, delivered, read) =
+            isOver
+            ? ([], pending.delivered, pending.read) : try newlyCovered(pending, seen)
         var feeds: [OpenFeed] = []
         // The reader, who is none of the authors, is locked too: it orders this with the reader's
         // own reports.
@@ -299,7 +347,7 @@ extension Work {
             try append(.receipt(receipt), to: &feed)
             try close(feed)
         }
-        noteProgress(of: receipt, since: before)
+        if !isOver { noteProgress(of: receipt, since: before) }
     }
 
     /// Webhooks hear of watermarks, as often as authors do (WHK-8).

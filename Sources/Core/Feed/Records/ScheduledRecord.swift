@@ -13,7 +13,7 @@ public struct ScheduledRecord: Record, Equatable {
     }
 
     /// How long it is shown what came of it.
-    private static let lifetime: Milliseconds = 7 * 86_400_000
+    static let lifetime: Milliseconds = 7 * 86_400_000
 
     public var app: AppID
     public var message: MessageID

@@ -48,6 +48,14 @@ public struct UnreadableRow: Equatable, Sendable {
     public var detail: String
 }
 
+extension UnreadableRow {
+    /// What stopped a duty, whose rows may be of any app.
+    public init(inDuty kind: String, detail: String) {
+        self.init(
+            app: AppID(""), user: UserID(""), conversation: .none, detail: "\(kind): \(detail)")
+    }
+}
+
 /// Rows that were read and written: what a request costs the only writer, in whatever engine.
 public struct RowCount: Equatable, Sendable {
     /// Rows found; a read that finds none counts as one.

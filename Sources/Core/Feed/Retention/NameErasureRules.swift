@@ -29,7 +29,7 @@ extension Work {
         guard let next = try record(ParticipantRecord.self, membership.rowKey) else {
             return (1, true)
         }
-        if try isOfNewUser(next) {
+        if try isOfNewUser(next, hasEnded: locked?.deletedAt != nil) {
             looked = 1
             erasure.finish(next.conversation)
         } else if let conversation = locked {
@@ -45,9 +45,29 @@ extension Work {
         return (looked, true)
     }
 
+    /// The erasure that is due first, of which something cannot be read, waits: it keeps none
+    /// behind it from its turn.
+    func putOffErasure() throws(RuleFailure) {
+        let due = try rows(
+            NameErasureRecord.table,
+            Scan(index: "name_erasure_by_due", through: [.timestamp(now)], limit: 1))
+        guard let found = due.first else { return }
+        let held = try stored(
+            try transaction.row(
+                NameErasureRecord.table, key: Array(found.prefix(2)), lock: .wait))
+        guard var row = held else { return }
+        try put(
+            .timestamp(now + limits.tombstoneDelay), as: "due", of: &row,
+            in: NameErasureRecord.table)
+    }
+
     /// Somebody of this name takes part, or did: the first one's feed is gone.
-    private func isOfNewUser(_ member: ParticipantRecord) throws(RuleFailure) -> Bool {
-        guard member.leftRevision != nil else { return true }
+    ///
+    /// - Parameter hasEnded: its end left the membership of everybody as it was.
+    private func isOfNewUser(
+        _ member: ParticipantRecord, hasEnded: Bool
+    ) throws(RuleFailure) -> Bool {
+        guard member.leftRevision != nil || hasEnded else { return true }
         return try knows(member)
     }
 
@@ -89,6 +109,7 @@ extension Work {
         guard members.count < max(1, limit - messages.count) else { return looked }
         var changed = conversation
         if changed.creator.isExactly(name) { changed.creator = "" }
+        if changed.deletedBy.isExactly(name) { changed.deletedBy = "" }
         if !changed.distinctKey.isEmpty {
             let holder = try record(
                 DistinctRecord.self, [.app(changed.app), .text(changed.distinctKey)])

@@ -5,24 +5,57 @@ extension Work {
     /// Purges looked at to find one that can go on, and participants looked at in one step.
     private static let purgesMax = 64
 
-    /// One step of one purge.
+    /// The name under which the conversation is kept behind which the next purge is looked for.
+    private static let purgeTurn = "purge_turn"
+
+    /// One step of one purge. Conversations whose purges have to wait are passed over, however
+    /// many purges they have.
     ///
     /// - Returns: rows deleted, and whether there may be more at once.
     func purge(_ limit: Int) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
-        for found in try records(PurgeRecord.self, Scan(limit: Self.purgesMax)) {
-            let conversation = try lockConversation(found.app, found.conversation)
-            // Another node may have worked on it before this lock was taken.
-            guard let purge = try record(PurgeRecord.self, found.rowKey) else { continue }
-            guard conversation != nil else {
-                try delete(purge)
+        var after = try turnPlace(Self.purgeTurn).flatMap { place -> [ColumnValue]? in
+            ConversationID(text: place[1].words).map { [place[0], .identifier($0)] }
+        }
+        let isFromStart = after == nil
+        var isWrapped = isFromStart
+        for _ in 0..<Self.purgesMax {
+            guard
+                let found = try rows(PurgeRecord.table, Scan(after: after, limit: 1)).first
+            else {
+                if isWrapped { break }
+                isWrapped = true
+                after = nil
                 continue
             }
-            // A change on its way still looks at what it is about.
-            if try oldestJob(purge.app, purge.conversation) != nil { continue }
-            if purge.user.isEmpty { return (try purgeAll(purge, limit), true) }
-            return (try purgeCleared(purge, limit), true)
+            let done = try stepPassingOver { () throws(RuleFailure) in
+                try self.purge(found, limit)
+            } unreadable: { detail in
+                self.notePassedOver(AppID(found[0].words), "purge: \(detail)")
+            }
+            if let deleted = done ?? nil { return (deleted, true) }
+            after = Array(found.prefix(2))
+        }
+        // The next look begins behind those that were passed over.
+        if let after, case .blob(let bytes) = after[1], let id = ConversationID(bytes) {
+            _ = try stepPassingOver { () throws(RuleFailure) in
+                try self.noteTurn(Self.purgeTurn, at: [after[0], .text(id.description)])
+            }
         }
         return (0, false)
+    }
+
+    /// - Returns: `nil`: a change on its way still looks at what it is about.
+    private func purge(_ found: [ColumnValue], _ limit: Int) throws(RuleFailure) -> Int? {
+        let known = try stored(try PurgeRecord(row: found))
+        let conversation = try lockConversation(known.app, known.conversation)
+        // Another node may have worked on it before this lock was taken.
+        guard let purge = try record(PurgeRecord.self, known.rowKey) else { return 0 }
+        guard conversation != nil else {
+            try delete(purge)
+            return 1
+        }
+        if try oldestJob(purge.app, purge.conversation) != nil { return nil }
+        return purge.user.isEmpty ? try purgeAll(purge, limit) : try purgeCleared(purge, limit)
     }
 
     private func delete(_ purge: PurgeRecord) throws(RuleFailure) {
@@ -207,6 +240,24 @@ extension Work {
         }
         if let feed { try close(feed) }
         return (looked, looked < old.count || old.count == limit)
+    }
+
+    /// Entries of which something cannot be read wait for another day, and with them those that are
+    /// due with them in the same feed.
+    func putOffCompaction(_ limit: Int) throws(RuleFailure) {
+        let table = EntryRecord.table
+        let due = try rows(
+            table, Scan(index: "entry_by_expiry", through: [.timestamp(now)], limit: limit))
+        let later = ColumnValue.timestamp(now + limits.tombstoneDelay)
+        let feeds = due.sorted {
+            SortKey(Array($0.prefix(3))) < SortKey(Array($1.prefix(3)))
+        }
+        for found in feeds {
+            try lockUser(AppID(found[0].words), UserID(found[1].words))
+            let key = Array(found.prefix(table.keyCount))
+            let held = try stored(try transaction.row(table, key: key, lock: .none))
+            if var row = held { try put(later, as: "expires_at", of: &row, in: table) }
+        }
     }
 
     /// It says that a conversation is deleted, and the feed still holds some of that.

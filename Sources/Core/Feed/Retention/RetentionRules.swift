@@ -22,9 +22,7 @@ extension Work {
             count += deleted
             more = isMore
             for part in RetentionPart.allCases {
-                let done = try stepPassingOver { () throws(RuleFailure) in
-                    try self.carryOut(part, share)
-                }
+                let done = try carryOutPassingOver(part, share)
                 guard let (deleted, isMore) = done else { continue }
                 count += deleted
                 more = more || isMore
@@ -34,13 +32,39 @@ extension Work {
         return .progressed(count: count, more: more)
     }
 
+    /// What cannot be read keeps no other part from its turn, and is moved out of the way of its
+    /// own.
+    private func carryOutPassingOver(
+        _ part: RetentionPart, _ limit: Int
+    ) throws(RuleFailure) -> (deleted: Int, isMore: Bool)? {
+        if part == .purges { return try purge(limit) }
+        var problem: String?
+        let done = try stepPassingOver { () throws(RuleFailure) in
+            try self.carryOut(part, limit)
+        } unreadable: {
+            problem = $0
+        }
+        guard let problem else { return done }
+        notePassedOver(AppID(""), "retention, \(part): \(problem)")
+        let moved: Void? = try stepPassingOver { () throws(RuleFailure) in
+            switch part {
+            case .compaction: try self.putOffCompaction(limit)
+            case .erasures: try self.putOffErasure()
+            case .removedApps, .purges, .events: break
+            }
+        } unreadable: { _ in
+        }
+        return moved == nil ? nil : (0, false)
+    }
+
     private func carryOut(
         _ part: RetentionPart, _ limit: Int
     ) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
         switch part {
         case .removedApps: try deleteRemovedApp(limit)
         case .compaction: try compact(limit)
-        case .purges: try purge(limit)
+        // In steps of their own.
+        case .purges: (0, false)
         case .erasures: try eraseNames(limit)
         case .events: try dropEvents(limit)
         }
@@ -62,6 +86,8 @@ extension Work {
                     guard case .integer(let until) = row[column] else { return false }
                     return UInt64(max(0, until)) <= self.now.milliseconds
                 }
+            } unreadable: { detail in
+                self.notePassedOver(AppID(""), "retention, \(table.name): \(detail)")
             }
             count += done ?? 0
         }
@@ -73,14 +99,16 @@ extension Work {
     private static let removedAtOnce = 16
 
     /// First what the app itself holds, so that nothing more is done in its name, and what is still
-    /// to be done in many feeds, which other apps would wait for. Then from the end of the schema,
-    /// so that what belongs to users goes before the users themselves: a user who is served
-    /// meanwhile has a row that says where the feed stands.
+    /// to be done in many feeds, which other apps would wait for; webhooks before the outbox that
+    /// they cannot be without. Then from the end of the schema, so that what belongs to users goes
+    /// before the users themselves: a user who is served meanwhile has a row that says where the
+    /// feed stands.
     private static let removalOrder: [Table] = {
         let own = Schema.tables.filter { $0.columns.first?.name == "app" }
         let held = [
             IssuerKeyRecord.table, APIKeyRecord.table, PushCredentialRecord.table,
             FanOutRecord.table, AnnouncementBatchRecord.table, AnnouncementAudienceRecord.table,
+            WebhookRecord.table,
         ]
         return held + own.reversed().filter { !held.contains($0) }
     }()

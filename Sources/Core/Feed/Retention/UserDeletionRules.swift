@@ -43,16 +43,52 @@ extension Work {
     func continueDeletions(rows: Int) throws(RuleFailure) -> StoreAnswer {
         var budget = max(1, rows)
         var steps = 0
-        let waiting = try records(UserDeletionRecord.self, Scan(limit: Self.deletionsMax))
-        for deletion in waiting {
+        var last: [ColumnValue]?
+        let waiting = try deletionsInTurn()
+        for row in waiting where budget > 0 && (last == nil || !isSpent) {
+            last = Array(row.prefix(2))
             while budget > 0, steps == 0 || !isSpent {
-                let work = try advance(deletion.app, deletion.user, budget)
+                let work = try readableWork(of: row, budget)
                 guard work > 0 else { break }
                 budget -= work
                 steps += 1
             }
         }
-        return .progressed(count: steps, more: budget <= 0 || isSpent)
+        // Those behind are looked at first in the next turn.
+        if let last, waiting.count == Self.deletionsMax || budget <= 0 || isSpent {
+            _ = try stepPassingOver { () throws(RuleFailure) in
+                try self.noteTurn(Self.deletionTurn, at: last)
+            }
+        }
+        return .progressed(count: steps, more: steps > 0 && (budget <= 0 || isSpent))
+    }
+
+    /// The name under which the deletion is kept that was looked at last.
+    private static let deletionTurn = "deletion_turn"
+
+    /// As they are stored: one that cannot be read keeps none behind it from going on.
+    private func deletionsInTurn() throws(RuleFailure) -> [[ColumnValue]] {
+        let table = UserDeletionRecord.table
+        guard let last = try turnPlace(Self.deletionTurn) else {
+            return try rows(table, Scan(limit: Self.deletionsMax))
+        }
+        let behind = try rows(table, Scan(after: last, limit: Self.deletionsMax))
+        guard behind.count < Self.deletionsMax else { return behind }
+        return behind
+            + (try rows(
+                table, Scan(through: last, limit: Self.deletionsMax - behind.count)))
+    }
+
+    private func readableWork(
+        of row: [ColumnValue], _ limit: Int
+    ) throws(RuleFailure) -> Int {
+        do throws(RuleFailure) {
+            return try advance(AppID(row[0].words), UserID(row[1].words), limit)
+        } catch {
+            guard case .store(.corrupt(let detail)) = error else { throw error }
+            notePassedOver(row, "user_deletion: \(detail)")
+            return 0
+        }
     }
 
     /// 0 also where the fan-out of a conversation has to catch up first, and where another

@@ -202,8 +202,8 @@ extension Work {
                 break
             }
             let share = (left - 1) / (apps.count - index) + 1
-            let due = try records(
-                ScheduledRecord.self,
+            let due = try self.rows(
+                ScheduledRecord.table,
                 Scan(
                     index: "scheduled_by_due", prefix: [.app(app)], through: [.timestamp(now)],
                     limit: share))
@@ -231,45 +231,102 @@ extension Work {
         var isWrapped = false
         var ready: [AppID] = []
         for _ in 0..<Self.appsMax {
-            let next = try records(
-                ScheduledRecord.self,
+            let next = try rows(
+                ScheduledRecord.table,
                 Scan(index: "scheduled_by_due", after: after, limit: 1)
             ).first
-            guard let next, let due = next.due else {
+            guard let next else {
                 if isWrapped { break }
                 isWrapped = true
                 // No app has an empty name.
                 after = [.text("")]
                 continue
             }
-            let isBeyond = !next.app.name.utf8.lexicographicallyPrecedes(start.utf8)
-            if isWrapped, isBeyond, next.app != AppID(start) { break }
-            after = [.app(next.app)]
-            let app = try record(AppRecord.self, [.app(next.app)])
-            if due <= now, app?.isSuspended == false { ready.append(next.app) }
+            let name = AppID(next[0].words)
+            let isBeyond = !name.name.utf8.lexicographicallyPrecedes(start.utf8)
+            if isWrapped, isBeyond, name != AppID(start) { break }
+            after = [.app(name)]
+            if try mayPublish(name) { ready.append(name) }
         }
         return ready
     }
 
+    private func mayPublish(_ app: AppID) throws(RuleFailure) -> Bool {
+        do throws(RuleFailure) {
+            let due = try rows(
+                ScheduledRecord.table,
+                Scan(
+                    index: "scheduled_by_due", prefix: [.app(app)], through: [.timestamp(now)],
+                    limit: 1))
+            guard !due.isEmpty else { return false }
+            return try record(AppRecord.self, [.app(app)])?.isSuspended == false
+        } catch {
+            guard case .store(.corrupt(let detail)) = error else { throw error }
+            notePassedOver(app, "schedule: \(detail)")
+            return false
+        }
+    }
+
     private func backlog() throws(RuleFailure) -> ScheduleBacklog {
         var backlog = ScheduleBacklog(pending: 0, lateness: 0)
-        let all = try records(ScheduleRecord.self, Scan(limit: Self.appsMax))
-        for schedule in all {
+        let all = try rows(ScheduleRecord.table, Scan(limit: Self.appsMax))
+        // What cannot be read is told where it is to be published.
+        for schedule in all.compactMap({ try? ScheduleRecord(row: $0) }) {
             backlog.pending += schedule.pending
-            let first = try records(
-                ScheduledRecord.self,
+            let first = try rows(
+                ScheduledRecord.table,
                 Scan(
                     index: "scheduled_by_state",
                     prefix: [
                         .app(schedule.app), .unsigned(ScheduledRecord.State.pending.rawValue),
                     ], limit: 1)
             ).first
-            backlog.lateness = max(backlog.lateness, first.map { now.since($0.sendAt) } ?? 0)
+            let oldest = first.flatMap { try? ScheduledRecord(row: $0) }
+            backlog.lateness = max(backlog.lateness, oldest.map { now.since($0.sendAt) } ?? 0)
         }
         return backlog
     }
 
     /// One row, whatever comes of it: none keeps those behind it from their turn.
+    private func publish(_ row: [ColumnValue]) throws(RuleFailure) {
+        do throws(RuleFailure) {
+            try publish(try stored(try ScheduledRecord(row: row)))
+        } catch {
+            guard case .store(.corrupt(let detail)) = error else { throw error }
+            notePassedOver(AppID(row[0].words), "scheduled: \(detail)")
+            try setAside(row)
+        }
+    }
+
+    /// It is due no more, whatever else of it cannot be read, and goes like one that has failed.
+    private func setAside(_ found: [ColumnValue]) throws(RuleFailure) {
+        let table = ScheduledRecord.table
+        let key = Array(found.prefix(table.keyCount))
+        func settle(counted: Bool) throws(RuleFailure) {
+            let held = try stored(try transaction.row(table, key: key, lock: .skip))
+            guard var row = held else { return }
+            if counted { try changePending(AppID(row[0].words), by: -1) }
+            let expires = ColumnValue.timestamp(now + ScheduledRecord.lifetime)
+            let failed = ColumnValue.unsigned(ScheduledRecord.State.failed.rawValue)
+            try put(failed, as: "state", of: &row, in: table)
+            try put(.timestamp(now), as: "settled_at", of: &row, in: table)
+            try put(expires, as: "expires_at", of: &row, in: table)
+            try put(.null, as: "due", of: &row, in: table)
+            effects.schedule.failed += 1
+        }
+        var isCounted = true
+        _ = try stepPassingOver { () throws(RuleFailure) in
+            try settle(counted: true)
+        } unreadable: { _ in
+            isCounted = false
+        }
+        guard !isCounted else { return }
+        _ = try stepPassingOver { () throws(RuleFailure) in
+            try settle(counted: false)
+        } unreadable: { _ in
+        }
+    }
+
     private func publish(_ found: ScheduledRecord) throws(RuleFailure) {
         do throws(RuleFailure) {
             return try step { () throws(RuleFailure) in try self.publishNow(found) }
@@ -279,6 +336,7 @@ extension Work {
             case .answer(.refused(let code, let detail)):
                 try fail(found, UInt64(code.rawValue), detail)
             case .store(.corrupt(let detail)):
+                notePassedOver(found.app, "scheduled: \(detail)")
                 try fail(found, UInt64(Code.internal.rawValue), detail)
             default: throw error
             }

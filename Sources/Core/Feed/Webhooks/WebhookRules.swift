@@ -179,8 +179,8 @@ extension Work {
         // Apps that have enough under way are passed over; they have no more rows than this.
         let full = claim.underWay.values.reduce(0) { $0 + ($1 >= claim.perApp ? 1 : 0) }
         let limit = claim.ids.count + (full + claim.ids.count) * limits.webhooks
-        let due = try records(
-            WebhookRecord.self,
+        let due = try rows(
+            WebhookRecord.table,
             Scan(
                 index: "webhook_by_due", through: [.timestamp(now)], limit: limit))
         var ids = claim.ids
@@ -192,39 +192,85 @@ extension Work {
                 claimed.more = true
                 break
             }
-            guard let outbox = try freeOutbox(of: found.app) else {
-                claimed.more = true
-                continue
+            let name = AppID(found[0].words)
+            let hasRoom = underWay[name, default: 0] < claim.perApp
+            switch try claimPassingOver(found, id, claim, hasRoom: hasRoom) {
+            case .nothing(let isMore): claimed.more = claimed.more || isMore
+            case .job(let job):
+                ids.removeLast()
+                underWay[name, default: 0] += 1
+                claimed.jobs.append(job)
             }
-            guard var webhook = try record(WebhookRecord.self, found.rowKey),
-                let due = webhook.due, due <= now
-            else { continue }
-            guard webhook.state == .active else {
-                // Switched off while a batch was under way that was never answered.
-                webhook.due = nil
-                try put(webhook)
-                continue
-            }
-            guard underWay[webhook.app, default: 0] < claim.perApp else { continue }
-            guard let app = try record(AppRecord.self, [.app(webhook.app)]), !app.isSuspended
-            else {
-                webhook.postpone(to: now + Self.suspendedWebhooksDelay)
-                try put(webhook)
-                continue
-            }
-            guard let job = try job(&webhook, outbox, id, claim) else {
-                claimed.more = claimed.more || webhook.due != nil
-                continue
-            }
-            ids.removeLast()
-            underWay[webhook.app, default: 0] += 1
-            claimed.jobs.append(job)
         }
-        claimed.nextDue = try records(
-            WebhookRecord.self,
+        let next = try rows(
+            WebhookRecord.table,
             Scan(index: "webhook_by_due", after: [.timestamp(now)], limit: 1)
-        ).first?.due
+        ).first
+        claimed.nextDue = next.map {
+            (try? WebhookRecord(row: $0))?.due ?? now + Self.unreadablePause
+        }
         return claimed
+    }
+
+    private enum Claim {
+        case job(DeliveryJob)
+        /// Whether there may be something at once.
+        case nothing(isMore: Bool)
+    }
+
+    /// One webhook, of which something may be unreadable: it is due later then.
+    private func claimPassingOver(
+        _ found: [ColumnValue], _ id: DeliveryID, _ claim: ClaimDeliveries, hasRoom: Bool
+    ) throws(RuleFailure) -> Claim {
+        do throws(RuleFailure) {
+            return try savepoint { () throws(RuleFailure) in
+                try self.claimed(
+                    try self.stored(try WebhookRecord(row: found)), id, claim, hasRoom: hasRoom)
+            }
+        } catch {
+            guard case .store(.corrupt(let detail)) = error else { throw error }
+            notePassedOver(AppID(found[0].words), "webhook: \(detail)")
+            let outbox = try stored(
+                try transaction.row(OutboxRecord.table, key: [found[0]], lock: .none))
+            let held = try stored(
+                try transaction.row(OutboxRecord.table, key: [found[0]], lock: .skip))
+            guard outbox == nil || held != nil else { return .nothing(isMore: true) }
+            let key = Array(found.prefix(WebhookRecord.table.keyCount))
+            let known = try stored(
+                try transaction.row(WebhookRecord.table, key: key, lock: .none))
+            if var row = known {
+                try put(
+                    .timestamp(now + Self.unreadablePause), as: "due", of: &row,
+                    in: WebhookRecord.table)
+            }
+            return .nothing(isMore: false)
+        }
+    }
+
+    private func claimed(
+        _ found: WebhookRecord, _ id: DeliveryID, _ claim: ClaimDeliveries, hasRoom: Bool
+    ) throws(RuleFailure) -> Claim {
+        guard let outbox = try freeOutbox(of: found.app) else { return .nothing(isMore: true) }
+        guard var webhook = try record(WebhookRecord.self, found.rowKey),
+            let due = webhook.due, due <= now
+        else { return .nothing(isMore: false) }
+        guard webhook.state == .active else {
+            // Switched off while a batch was under way that was never answered.
+            webhook.due = nil
+            try put(webhook)
+            return .nothing(isMore: false)
+        }
+        guard hasRoom else { return .nothing(isMore: false) }
+        guard let app = try record(AppRecord.self, [.app(webhook.app)]), !app.isSuspended
+        else {
+            webhook.postpone(to: now + Self.suspendedWebhooksDelay)
+            try put(webhook)
+            return .nothing(isMore: false)
+        }
+        guard let job = try job(&webhook, outbox, id, claim) else {
+            return .nothing(isMore: webhook.due != nil)
+        }
+        return .job(job)
     }
 
     /// The outbox, locked; `nil`: another transaction is writing events of the app just now, and
@@ -268,17 +314,21 @@ extension Work {
         _ webhook: WebhookRecord, _ outbox: OutboxRecord
     ) throws(RuleFailure) -> (events: [WebhookEventView], last: UInt64) {
         let end = webhook.delivery == nil ? outbox.last : min(webhook.through, outbox.last)
-        let rows = try records(
-            WebhookEventRecord.self,
+        let rows = try self.rows(
+            WebhookEventRecord.table,
             Scan(
                 prefix: [.app(webhook.app)],
                 after: webhook.next > 0 ? [.unsigned(webhook.next - 1)] : nil,
                 through: [.unsigned(end)], limit: limits.webhookScan))
         var events: [WebhookEventView] = []
-        var last = rows.count < limits.webhookScan ? end : rows.last?.number ?? end
+        var last = end
+        if rows.count >= limits.webhookScan, case .integer(let number)? = rows.last?[1] {
+            last = UInt64(max(0, number))
+        }
         var bytes = 0
-        for row in rows where webhook.hears(row) {
-            let view = try view(of: row, outbox.series)
+        for stored in rows {
+            guard let row = readable(stored), webhook.hears(row) else { continue }
+            let view = try readableView(of: row, outbox.series)
             bytes += view.bytes
             let isFull = events.count >= limits.webhookBatch || bytes > limits.webhookBatchBytes
             if isFull, !events.isEmpty {
@@ -288,6 +338,30 @@ extension Work {
             events.append(view)
         }
         return (events, last)
+    }
+
+    /// An event that cannot be read is left out.
+    private func readable(_ row: [ColumnValue]) -> WebhookEventRecord? {
+        do throws(StoreError) {
+            return try WebhookEventRecord(row: row)
+        } catch {
+            notePassedOver(AppID(row[0].words), "webhook_event: \(error)")
+            return nil
+        }
+    }
+
+    /// Without what it tells of, where that cannot be read: as if it were gone by now.
+    private func readableView(
+        of event: WebhookEventRecord, _ series: UInt64
+    ) throws(RuleFailure) -> WebhookEventView {
+        do throws(RuleFailure) {
+            return try view(of: event, series)
+        } catch {
+            guard case .store(.corrupt(let detail)) = error else { throw error }
+            notePassedOver(event.app, "webhook_event \(event.number): \(detail)")
+            return WebhookEventView(
+                id: WebhookEventID(high: series, low: event.number), event: event)
+        }
     }
 
     private func view(

@@ -97,6 +97,21 @@ final class Work {
                 MetaRecord(name: name, bytes: Array(app.name.utf8))))
     }
 
+    /// The same of a place in the order of a table whose key begins with two texts.
+    func noteTurn(_ name: String, at place: [ColumnValue]) throws(RuleFailure) {
+        // Neither of them holds a zero byte.
+        let bytes = Array(place[0].words.utf8) + [0] + Array(place[1].words.utf8)
+        try stored(try transaction.keepHint(MetaRecord(name: name, bytes: bytes)))
+    }
+
+    /// `nil`: from the start.
+    func turnPlace(_ name: String) throws(RuleFailure) -> [ColumnValue]? {
+        let bytes = try record(MetaRecord.self, [.text(name)])?.bytes ?? []
+        let parts = bytes.split(separator: 0, omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        return parts.map { .text(String(decoding: $0, as: UTF8.self)) }
+    }
+
     /// What the store fails at, a rule fails at: the one place where that is said.
     func stored<Value>(
         _ value: @autoclosure () throws(StoreError) -> Value
@@ -176,6 +191,48 @@ final class Work {
         }
     }
 
+    /// The same where a row may be met that cannot be read: then nothing of the step is done.
+    ///
+    /// - Parameter unreadable: told what is wrong with such a row, behind the step.
+    func stepPassingOver<Value>(
+        _ body: () throws(RuleFailure) -> Value,
+        unreadable: (String) throws(RuleFailure) -> Void
+    ) throws(RuleFailure) -> Value? {
+        do throws(RuleFailure) {
+            return try stepPassingOver(body)
+        } catch {
+            guard case .store(.corrupt(let detail)) = error else { throw error }
+            try unreadable(detail)
+            return nil
+        }
+    }
+
+    /// Whoever runs the server is told of it, once for each request.
+    func notePassedOver(_ app: AppID, of user: UserID = UserID(""), _ detail: String) {
+        let row = UnreadableRow(app: app, user: user, conversation: .none, detail: detail)
+        if !effects.unreadable.contains(row) { effects.unreadable.append(row) }
+    }
+
+    /// The same of a row as it is stored, whose key begins with these two.
+    func notePassedOver(_ row: [ColumnValue], _ detail: String) {
+        notePassedOver(
+            AppID(row.first?.words ?? ""), of: UserID(row.dropFirst().first?.words ?? ""), detail)
+    }
+
+    /// A row that cannot be read is looked at again after so long: it seldom mends itself.
+    static let unreadablePause: Milliseconds = 60_000
+
+    /// Writes one column of a row of which the others cannot be read. The caller holds its lock.
+    func put(
+        _ value: ColumnValue, as column: String, of row: inout [ColumnValue], in table: Table
+    ) throws(RuleFailure) {
+        guard let place = table.columns.firstIndex(where: { $0.name.isExactly(column) }) else {
+            preconditionFailure("\(table.name) has no \(column)")
+        }
+        row[place] = value
+        try stored(try transaction.put(table, row))
+    }
+
     /// The caller holds the locks that protect the rows.
     func deleteRows(of table: Table, _ scan: Scan) throws(RuleFailure) -> Int {
         let rows = try rows(table, scan)
@@ -183,6 +240,13 @@ final class Work {
             try stored(try transaction.delete(table, key: Array(row.prefix(table.keyCount))))
         }
         return rows.count
+    }
+}
+
+extension ColumnValue {
+    /// Its text; empty: it is none.
+    var words: String {
+        if case .text(let words) = self { words } else { "" }
     }
 }
 

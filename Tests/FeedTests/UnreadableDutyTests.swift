@@ -1,0 +1,177 @@
+import MemoryStore
+import Model
+import Testing
+import Wire
+
+@testable import Feed
+
+/// What a duty cannot read of one user, message or webhook keeps it from nobody else: it is passed
+/// over, told, and out of the way for a while.
+struct UnreadableDutyTests {
+    private let world: World
+
+    init() throws { world = try World() }
+
+    /// Makes what stands in a column of a row what no row says.
+    private func damage(
+        _ table: Table, _ key: [ColumnValue], _ column: String, _ value: ColumnValue = .integer(-1)
+    ) throws {
+        let place = try #require(table.columns.firstIndex { $0.name == column })
+        try world.tamper { transaction throws(StoreError) in
+            var row = try transaction.row(table, key: key, lock: .none)!
+            row[place] = value
+            try transaction.put(table, row)
+        }
+    }
+
+    private func key(_ user: String) -> [ColumnValue] { [.app(World.app), .text(user)] }
+
+    private func stored(_ table: Table, _ key: [ColumnValue]) throws -> [ColumnValue]? {
+        var found: [ColumnValue]?
+        try world.store.read { snapshot throws(StoreError) in
+            found = try snapshot.rows(table, Scan(prefix: key, limit: 1)).first
+        }
+        return found
+    }
+
+    private func receiptsOfTwo() throws {
+        let bob = try world.login("bob", DeviceID(high: 5, low: 1)).session
+        let carl = try world.login("carl", DeviceID(high: 5, low: 2)).session
+        let room = try world.converse(["anna", "bob", "carl"])
+        try world.publish("x", to: room, from: "anna")
+        for session in [bob, carl] {
+            _ = try world.ask(
+                .acknowledge(
+                    Acknowledge(
+                        session: session, applied: try world.head(session.user.name), ranges: [],
+                        reads: [], completesSync: true)))
+        }
+        #expect(try world.all(ReceiptDueRecord.self).map(\.user.name) == ["bob", "carl"])
+    }
+
+    private func told() throws -> [String] {
+        try world.page("anna").entries.map(\.word).filter { $0.hasPrefix("receipt") }
+    }
+
+    @Test(arguments: [true, false])
+    func receiptsOfOthersAreTold(isTurn: Bool) throws {
+        try receiptsOfTwo()
+        if isTurn {
+            try damage(ReceiptDueRecord.table, key("bob"), "last_at")
+        } else {
+            try damage(UserRecord.table, key("bob"), "receipted")
+        }
+        try world.ask(.coalesceReceipts(users: 100))
+        #expect(world.unreadable.map(\.user.name) == ["bob"])
+        #expect(try told() == ["receipt carl 1 0"])
+        let bobs = try #require(try world.record(ReceiptDueRecord.self, key("bob")))
+        #expect(bobs.due == world.now + Work.unreadablePause)
+        // Nor is it taken for one of a clock that was set back.
+        world.pass(world.limits.receiptInterval)
+        try world.ask(.coalesceReceipts(users: 100))
+        #expect(world.unreadable.isEmpty)
+        world.pass(Work.unreadablePause)
+        try world.ask(.coalesceReceipts(users: 100))
+        #expect(world.unreadable.count == (isTurn ? 0 : 1))
+        #expect(try told().count == (isTurn ? 2 : 1))
+    }
+
+    @Test func othersAreDeleted() throws {
+        try world.converse(["anna", "bob", "carl"])
+        for user in ["bob", "carl"] {
+            try world.ask(.deleteUser(app: World.app, UserID(user), idempotency: nil))
+        }
+        try damage(UserDeletionRecord.table, key("bob"), "stage", .integer(99))
+        for _ in 0..<100 {
+            try world.finishFanOut()
+            let answer = try world.ask(.continueDeletions(rows: 64))
+            #expect(world.unreadable.map(\.user.name) == ["bob"])
+            if try stored(UserDeletionRecord.table, key("carl")) == nil {
+                guard case .progressed(_, more: false) = answer else { continue }
+                return
+            }
+        }
+        Issue.record("carl's deletion does not come to an end")
+    }
+
+    /// The parts behind one that meets such a row have their turns, and so has what is behind it.
+    @Test func retentionGoesOn() throws {
+        let rooms = try (0..<2).map { _ in try world.converse(["anna", "bob"]) }
+        for room in rooms {
+            try world.publish("x", to: room)
+            try world.ask(
+                .deleteConversation(app: World.app, room, idempotency: nil))
+        }
+        try world.finishFanOut()
+        let broken = rooms[0]
+        try damage(
+            ConversationRecord.table, [.app(World.app), .identifier(broken)], "revision")
+        for _ in 0..<10 {
+            try world.ask(.enforceRetention(rows: 100))
+            #expect(world.unreadable.count == 1)
+        }
+        #expect(try world.all(PurgeRecord.self).map(\.conversation) == [broken])
+    }
+
+    @Test func compactionGoesOn() throws {
+        let room = try world.converse(["anna", "bob"])
+        let message = try world.publish("x", to: room).message
+        try world.delete(message)
+        try world.tamper { transaction throws(StoreError) in
+            for var row in try transaction.rows(EntryRecord.table, Scan(limit: 1_000)) {
+                let expiry = EntryRecord.table.columns.firstIndex { $0.name == "expires_at" }!
+                guard row[expiry] != .null else { continue }
+                row[expiry] = .timestamp(self.world.now)
+                if row[1] == .text("anna") { row[3] = .integer(99) }
+                try transaction.put(EntryRecord.table, row)
+            }
+        }
+        try world.ask(.enforceRetention(rows: 100))
+        #expect(world.unreadable.count == 1)
+        try world.ask(.enforceRetention(rows: 100))
+        #expect(world.unreadable.isEmpty)
+    }
+
+    private func later(_ text: String, _ room: ConversationID) throws -> MessageID {
+        let id: MessageID = world.fresh()
+        let publication = Publication(message: world.message0(text, to: room, id), sender: "")
+        try world.ask(
+            .schedules(
+                .add(
+                    app: World.app, NewScheduled(.message(publication), sendAt: world.now + 1000),
+                    idempotency: nil)))
+        return id
+    }
+
+    @Test func whatElseIsScheduledIsPublished() throws {
+        let room = try world.converse(["anna", "bob"])
+        let broken = try later("broken", room)
+        _ = try later("sound", room)
+        try damage(
+            ScheduledRecord.table, [.app(World.app), .identifier(broken)], "created_at")
+        world.pass(1000)
+        try world.ask(.schedules(.publishDue(rows: 10)))
+        #expect(world.unreadable.count == 1)
+        #expect(try world.texts("anna").last == "message 1 sound")
+        try world.ask(.schedules(.publishDue(rows: 10)))
+        #expect(world.unreadable.isEmpty)
+        #expect(try world.all(ScheduleRecord.self).isEmpty)
+    }
+
+    @Test func otherWebhooksAreDeliveredTo() throws {
+        let webhooks = WebhookTests(world)
+        let (broken, sound) = (try webhooks.hook(), try webhooks.hook())
+        let room = try world.converse(["anna", "bob"])
+        let message = try world.publish("x", to: room).message
+        try world.publish("y", to: room)
+        try damage(MessageRecord.table, [.app(World.app), .identifier(message)], "position")
+        try damage(WebhookRecord.table, broken.columns, "attempts")
+        let jobs = try webhooks.claim()
+        #expect(jobs.map(\.key) == [sound])
+        #expect(jobs.first?.events.count == 3)
+        #expect(jobs.first?.events.compactMap(\.message).map(\.position) == [2])
+        #expect(world.unreadable.count == 2)
+        #expect(try webhooks.claim().isEmpty)
+        #expect(world.unreadable.isEmpty)
+    }
+}
