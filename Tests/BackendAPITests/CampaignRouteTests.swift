@@ -137,6 +137,8 @@ extension SpecificationTests {
             #"{"push":{"body":"x"},"audience":{"tags":["no space"]}}"#,
             #"{"push":{"body":"x"},"audience":{"reachability":["asleep"]}}"#,
             #"{"push":{"body":"x"},"audience":{"version_min":"new"},"dry_run":true}"#,
+            #"{"push":{"body":"x"},"audience":{"version_min":""},"dry_run":true}"#,
+            #"{"push":{"body":"x"},"audience":{"version_max":""},"dry_run":true}"#,
             #"{"push":{"body":"x"},"audience":{"country":["at"]}}"#,
         ] {
             #expect(try server.send("POST", Self.all, key: key, body).status == 400, "\(body)")

@@ -34,7 +34,7 @@ struct ConsoleVisitor {
         let answer = try visitor.login(try server.consoleToken(role).secret)
         try #require(answer.status == 200, "\(answer.body)")
         let line = try #require(answer.headers["set-cookie"])
-        visitor.cookie = String(line.dropFirst("rouse_console=".count).prefix { $0 != ";" })
+        visitor.cookie = cookieValue(line)
         visitor.csrf = try #require(try answer.json["csrf"].string)
         return visitor
     }
@@ -117,7 +117,7 @@ extension TestServer {
         #expect(!line.contains("Secure"))
         let proxied = try nobody.login(token.secret, headers: ["x-forwarded-proto": "https"])
         #expect(try #require(proxied.headers["set-cookie"]).hasSuffix("; Secure"))
-        let cookie = String(line.dropFirst("rouse_console=".count).prefix { $0 != ";" })
+        let cookie = cookieValue(line)
         let visitor = ConsoleVisitor(
             server: server, cookie: cookie, csrf: try #require(try answer.json["csrf"].string))
         let session = try visitor.send("GET", "/console/session")
@@ -128,6 +128,25 @@ extension TestServer {
         #expect(try visitor.send("GET", "/console/api/apps").status == 401)
         #expect(try visitor.send("GET", "/console/live").status == 401)
         #expect(try nobody.login(token.secret).status == 401)
+    }
+
+    @Test("two consoles on one host, such as two tunnels, leave each other's cookie alone")
+    func twoOfOneHost() throws {
+        defer { server.stop() }
+        let nobody = ConsoleVisitor(server: server)
+        let token = try server.consoleToken("read-only").secret
+        let answer = try nobody.login(token, headers: ["host": "127.0.0.1:7490"])
+        let line = try #require(answer.headers["set-cookie"])
+        #expect(line.hasPrefix("rouse_console_7490="))
+        let both = "rouse_console_7491=other; rouse_console_7490=\(cookieValue(line))"
+        func status(_ port: Int) throws -> Int {
+            try nobody.send(
+                "GET", "/console/api/apps",
+                headers: ["host": "127.0.0.1:\(port)", "cookie": both]
+            ).status
+        }
+        #expect(try status(7490) == 200)
+        #expect(try status(7491) == 401)
     }
 
     @Test("a session ends with its token's time, and when its operator logs out")
@@ -151,7 +170,7 @@ extension TestServer {
         let line = try #require(answer.headers["set-cookie"])
         let short = ConsoleVisitor(
             server: server,
-            cookie: String(line.dropFirst("rouse_console=".count).prefix { $0 != ";" }))
+            cookie: cookieValue(line))
         var statuses: Set<Int> = []
         while !statuses.contains(204) {
             statuses.insert(try short.send("GET", "/console/session").status)
@@ -411,4 +430,9 @@ extension TestServer {
         // No gateway runs here.
         #expect(try admin.send("POST", path).status == 503)
     }
+}
+
+/// The value in a `Set-Cookie` line.
+private func cookieValue(_ line: String) -> String {
+    String(line.drop { $0 != "=" }.dropFirst().prefix { $0 != ";" })
 }

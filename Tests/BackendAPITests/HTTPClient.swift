@@ -32,8 +32,9 @@ enum HTTPClient {
         _ method: String, _ path: String, headers: [String: String] = [:], body: String = "",
         to address: Address
     ) throws -> Exchange {
-        var head = "\(method) \(path) HTTP/1.1\r\nhost: test\r\nconnection: close\r\n"
-        for (name, value) in headers { head += "\(name): \(value)\r\n" }
+        var head = "\(method) \(path) HTTP/1.1\r\nconnection: close\r\n"
+        head += "host: \(headers["host"] ?? "test")\r\n"
+        for (name, value) in headers where name != "host" { head += "\(name): \(value)\r\n" }
         if !body.isEmpty { head += "content-length: \(body.utf8.count)\r\n" }
         let answer = try raw(head + "\r\n" + body, to: address)
         return try exchange(method, path, headers, body, answer)

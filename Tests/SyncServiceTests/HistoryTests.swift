@@ -7,6 +7,7 @@ import MemoryStore
 import Model
 import SyncClient
 import SyncService
+import Telemetry
 import Testing
 import Wire
 
@@ -93,6 +94,11 @@ private final class Kept: @unchecked Sendable {
     func newDevice() throws {
         let service = try Service()
         defer { service.stop() }
+        // An alert sees a rise only from a value that there was.
+        func told(_ result: String, _ count: Int) -> Bool {
+            service.metrics.text.contains("rouse_digests_total{result=\"\(result)\"} \(count)\n")
+        }
+        #expect(told("equal", 0) && told("mismatch", 0))
         _ = try service.commit(
             .createConversation(
                 app: Service.app,
@@ -129,5 +135,6 @@ private final class Kept: @unchecked Sendable {
                 "snapshot 1 true 41-60 (20)", "digest true true 21",
                 "fetched 26-40 true 26-60 (35)", "failed 4004", "digest true true 36", "peeked",
             ])
+        #expect(told("equal", 2) && told("mismatch", 0))
     }
 }

@@ -54,6 +54,8 @@ public struct SyncMetrics: Sendable {
         digests = metrics.counters(
             "rouse_digests_total", "Digests of clients compared at an equal cursor.",
             labels: ["result"])
+        // At 0 from the start: an alert sees a rise only from a value that it has seen.
+        for result in ["equal", "mismatch"] { digests[result].add(0) }
         digestObjects = metrics.counter(
             "rouse_digest_objects_total", "Objects of the server in the digests compared.")
         rateLimited = metrics.counters(

@@ -6,12 +6,13 @@ import Wire
 // still comes under the id he chose goes there.
 extension Work {
     func distinctKey(_ users: [UserID]) throws(RuleFailure) -> String {
-        // Names hold no control characters: this is unambiguous.
-        let key = users.map(\.name).joined(separator: "\n")
-        guard key.utf8.count <= limits.distinctBytes else {
-            throw .refused(.limit, "too many participants for a distinct conversation")
+        guard users.reduce(0, { $0 + $1.name.utf8.count }) <= limits.distinctBytes else {
+            throw .refused(
+                .limit, "the names of the participants have more than \(limits.distinctBytes) bytes"
+            )
         }
-        return key
+        // Names hold no control characters: this is unambiguous.
+        return users.map(\.name).joined(separator: "\n")
     }
 
     /// The conversation there is already, locked; `asked` names it too from now on.

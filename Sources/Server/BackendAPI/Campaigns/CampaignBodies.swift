@@ -114,8 +114,8 @@ private struct NewAudience: Decodable {
         filter.clients = try Self.list(fields, .clients)
         filter.locales = try Self.list(fields, .locales)
         filter.timeZones = try Self.list(fields, .timeZones)
-        filter.versionMin = try fields.optional(.versionMin) ?? ""
-        filter.versionMax = try fields.optional(.versionMax) ?? ""
+        filter.versionMin = try Self.version(fields, .versionMin)
+        filter.versionMax = try Self.version(fields, .versionMax)
         filter.seenWithin = try fields.number(.seenWithin, in: 1...Self.secondsMax)
             .map { $0 * 1_000 }
         filter.unseenFor = try fields.number(.unseenFor, in: 1...Self.secondsMax)
@@ -138,6 +138,14 @@ private struct NewAudience: Decodable {
 
     /// A list that was computed and came out empty means nobody to who made it; left out it is
     /// everybody. So that none becomes a broadcast, an empty one is refused.
+    private static func version(_ fields: Fields<Key>, _ key: Key) throws -> String {
+        guard let version: String = try fields.optional(key) else { return "" }
+        guard !version.isEmpty else {
+            throw fields.refusal(key, "must not be empty: leave it out to take every version")
+        }
+        return version
+    }
+
     private static func list(
         _ fields: Fields<Key>, _ key: Key, orEmpty mayBeEmpty: Bool = false
     ) throws -> [String] {

@@ -122,7 +122,7 @@ final class ConsoleDesk: Desk {
         _ respond: @escaping (HTTPResponse) -> Void,
         then: @escaping (ConsoleSession) throws(Problem) -> Void
     ) throws(Problem) {
-        guard let cookie = request.cookie(Self.cookieName),
+        guard let cookie = request.cookie(request.consoleCookie),
             let session = sessions.find(cookie, now: now(), counts: counts)
         else { throw .loggedOut }
         find(hash: session.tokenHash) { [unowned self] result in
@@ -221,7 +221,7 @@ final class ConsoleDesk: Desk {
 
     private func enter(_ token: ConsoleTokenRecord, _ request: HTTPRequest) -> HTTPResponse {
         gate.forgive(request.peerAddress)
-        if let old = request.cookie(Self.cookieName) { sessions.end(old) }
+        if let old = request.cookie(request.consoleCookie) { sessions.end(old) }
         let (session, cookie) = sessions.open(
             token, now: now(),
             wall: Timestamp(milliseconds: SystemClock.wallMilliseconds()))
@@ -253,7 +253,7 @@ final class ConsoleDesk: Desk {
         try request.check(["POST"])
         try admit(request, respond) { [unowned self] session throws(Problem) in
             try request.checkChange(of: session)
-            if let cookie = request.cookie(Self.cookieName) { sessions.end(cookie) }
+            if let cookie = request.cookie(request.consoleCookie) { sessions.end(cookie) }
             respond(
                 HTTPResponse(
                     status: 204, headers: [("set-cookie", request.cookieLine("", maxAge: 0))]))

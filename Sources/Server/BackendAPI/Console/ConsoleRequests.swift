@@ -52,9 +52,16 @@ extension HTTPRequest {
         return nil
     }
 
+    /// The name of the session's cookie. Browsers send a cookie to every port of a host: two
+    /// consoles on one host, such as two tunnels, must not take each other's.
+    var consoleCookie: String {
+        let port = headers["host"]?.split(separator: ":").last.flatMap { UInt16($0) }
+        return ConsoleDesk.cookieName + (port.map { "_\($0)" } ?? "")
+    }
+
     /// What hands the session's cookie over, for this console's pages only.
     func cookieLine(_ value: String, maxAge: Int? = nil) -> String {
-        var line = "\(ConsoleDesk.cookieName)=\(value); Path=/console; HttpOnly; SameSite=Strict"
+        var line = "\(consoleCookie)=\(value); Path=/console; HttpOnly; SameSite=Strict"
         if let maxAge { line += "; Max-Age=\(maxAge)" }
         // A proxy in front of it speaks TLS.
         if headers["x-forwarded-proto"]?.lowercased() == "https" { line += "; Secure" }
