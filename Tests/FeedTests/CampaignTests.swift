@@ -405,6 +405,24 @@ import Wire
         #expect(try pushes.run(1_000) == [#"campaign "sale""#])
     }
 
+    @Test func aDeviceKeepsTheBadgeThatClearsIt() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        try pushes.say("1", in: room, .urgent)
+        #expect(try pushes.run(1_000) == [#"alert "1" badge 1 stored"#])
+        let other = try pushes.open("bob", DeviceID(high: 2, low: 2), token: 2).session
+        try pushes.acknowledge(
+            other, try pushes.head("bob"), reads: [ReadReceipt(conversation: room, through: 1)])
+        #expect(try pushes.run(2_000) == ["badge badge 0 stored"])
+        let new = NewCampaign(
+            app: World.app, campaign: pushes.world.fresh(), name: "", title: "", body: "sale",
+            plan: CampaignPlan(startsAt: pushes.world.now))
+        _ = try pushes.world.ask(.campaigns(.create(new, idempotency: nil)))
+        try pushes.advanceCampaigns()
+        // In its place the icon would keep its number, and the list what is read.
+        let words = try pushes.run(3_000)
+        #expect(words.contains(#"campaign "sale""#), "\(words)")
+    }
+
     @Test func itWaitsForWhatTheDeviceIsOwedItself() throws {
         let (pushes, room) = try Pushes.sleeping()
         let new = NewCampaign(

@@ -369,8 +369,10 @@ struct CampaignClaims {
         result?.claimed += 1
         let (campaign, app, options) = (sending.campaign, sending.app, sending.options)
         let expiration = campaign.plan.expiration ?? app.alertExpiration
-        // APNs stores one notification: a campaign's must not take the place of an alert's.
-        let isStored = step.row.alertsOpen == 0 && expiration > 0
+        // APNs stores one notification: a campaign's must take the place neither of an alert's nor
+        // of the badge push that takes alerts off the screen.
+        let isStored =
+            step.row.alertsOpen == 0 && !step.machine.wasAlerted && expiration > 0
         let request = PushRequest.campaign(
             options.shown(
                 title: campaign.pushTitle, body: campaign.pushBody, locale: device.locale,
