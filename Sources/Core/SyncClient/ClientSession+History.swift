@@ -380,6 +380,7 @@ extension ClientSession {
     ) {
         guard let asked = digestRequest, asked.request == request else { return }
         digestRequest = nil
+        hasAskedAgain = false
         let own = asked.digest
         let isEqual =
             DigestCounts(result)

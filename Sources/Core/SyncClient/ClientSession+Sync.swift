@@ -359,7 +359,8 @@ extension ClientSession {
         if delta.reset != nil, from.seq == 0 { historyThrough = delta.head }
         if let reset = delta.reset {
             let wait = asked(reset.retryAfterMs)
-            resets += 1
+            // One that asks for a wait costs no more than the wait does.
+            if wait < limits.mutationRetry { resets += 1 }
             guard resets <= limits.resetsOfConnection else {
                 wasHealthy = false
                 return giveUp(now: now, &actions)
@@ -454,11 +455,11 @@ extension ClientSession {
         _ actions: inout [ClientAction]
     ) {
         guard let cursor, changesInFlight.isEmpty else { return }
-        if !isEmpty { emptyAnswers = 0 }
         let isPushed = isLive && appState.phase == .foreground
         // SYN-19: told of more during the SYNC.
         let isBehind = isLast && answersSync && cursor.seq < askedHead && !isPushed
         let isToldOfMore = isBehind || (!isLast && !isPushed)
+        if !isEmpty || !isToldOfMore { emptyAnswers = 0 }
         if isEmpty, answersSync, !wantsSync, isToldOfMore {
             waitAfterEmptyAnswer(at: cursor, isLast: isLast, now: now)
         } else if openSync == nil, wantsSync || isToldOfMore {
@@ -481,6 +482,7 @@ extension ClientSession {
         emptyAnswers += 1
         if isLast, emptyAnswers >= 3 {
             askedHead = cursor.seq
+            emptyAnswers = 0
         } else {
             syncAt = now + limits.mutationRetry << min(emptyAnswers - 1, 5)
             wantsSync = true

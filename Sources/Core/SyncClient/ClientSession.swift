@@ -92,6 +92,8 @@ public struct ClientSession: Sendable {
     var askedFor: Set<ConversationID> = []
     var wantsDigest = false
     var digestRequest: (request: UInt16, digest: LocalDigest)?
+    /// A DIGEST was left without an answer before; one that is answered ends that.
+    var hasAskedAgain = false
     var hasRepaired = false
     /// This connection has begun a snapshot anew that could not be gone on with.
     var hasBegunAnew = false
@@ -543,8 +545,8 @@ public struct ClientSession: Sendable {
         snapshot?.request = nil
         for index in fetches.indices { fetches[index].request = nil }
         askedFor = []
-        // A sum that was asked for and not answered is asked for again.
-        if digestRequest != nil { wantsDigest = true }
+        // A sum that was not answered is asked for again, once: it may be what ends connections.
+        if digestRequest != nil, !hasAskedAgain { (wantsDigest, hasAskedAgain) = (true, true) }
         digestRequest = nil
         hasRepaired = false
         hasBegunAnew = false

@@ -16,8 +16,7 @@ extension Work {
         var after = try turnPlace(Self.purgeTurn).flatMap { place -> [ColumnValue]? in
             ConversationID(text: place[1].words).map { [place[0], .identifier($0)] }
         }
-        let isFromStart = after == nil
-        var isWrapped = isFromStart
+        var isWrapped = after == nil
         for _ in 0..<Self.purgesMax {
             guard
                 let found = try rows(PurgeRecord.table, Scan(after: after, limit: 1)).first

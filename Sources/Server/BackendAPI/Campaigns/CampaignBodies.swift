@@ -136,8 +136,7 @@ private struct NewAudience: Decodable {
         self.filter = filter
     }
 
-    /// A list that was computed and came out empty means nobody to who made it; left out it is
-    /// everybody. So that none becomes a broadcast, an empty one is refused.
+    /// Empty it would leave the filter out, and the campaign would go to every device.
     private static func version(_ fields: Fields<Key>, _ key: Key) throws -> String {
         guard let version: String = try fields.optional(key) else { return "" }
         guard !version.isEmpty else {
@@ -146,6 +145,8 @@ private struct NewAudience: Decodable {
         return version
     }
 
+    /// A list that was computed and came out empty means nobody to who made it; left out it is
+    /// everybody. So that none becomes a broadcast, an empty one is refused.
     private static func list(
         _ fields: Fields<Key>, _ key: Key, orEmpty mayBeEmpty: Bool = false
     ) throws -> [String] {
