@@ -54,10 +54,14 @@ extension Work {
                 steps += 1
             }
         }
-        // Those behind are looked at first in the next turn.
-        if let last, waiting.count == Self.deletionsMax || budget <= 0 || isSpent {
-            _ = try stepPassingOver { () throws(RuleFailure) in
+        // Those behind are looked at first in the next turn. Once all were looked at, the place is
+        // forgotten: it names a user who is deleted (MSG-53).
+        let isCut = waiting.count == Self.deletionsMax || budget <= 0 || isSpent
+        _ = try stepPassingOver { () throws(RuleFailure) in
+            if let last, isCut {
                 try self.noteTurn(Self.deletionTurn, at: last)
+            } else {
+                try self.forgetTurn(Self.deletionTurn)
             }
         }
         return .progressed(count: steps, more: steps > 0 && (budget <= 0 || isSpent))

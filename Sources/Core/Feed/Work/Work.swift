@@ -104,6 +104,15 @@ final class Work {
         try stored(try transaction.keepHint(MetaRecord(name: name, bytes: bytes)))
     }
 
+    /// The next turn begins at the start.
+    func forgetTurn(_ name: String) throws(RuleFailure) {
+        let key: [ColumnValue] = [.text(name)]
+        guard try record(MetaRecord.self, key) != nil,
+            try record(MetaRecord.self, key, lock: .skip) != nil
+        else { return }
+        try delete(MetaRecord.self, key)
+    }
+
     /// `nil`: from the start.
     func turnPlace(_ name: String) throws(RuleFailure) -> [ColumnValue]? {
         let bytes = try record(MetaRecord.self, [.text(name)])?.bytes ?? []
