@@ -133,6 +133,23 @@ struct PublishLaterTests {
         #expect(try ["a", "e"].allSatisfy { try world.head($0) == 1 })
     }
 
+    /// A turn that exceeds its ceiling of rows ends the test.
+    @Test(arguments: [false, true])
+    func asManyAsOneRequestNamesArePublishedWithinTheCeiling(whileOneIsDeleted: Bool) throws {
+        let users = (1...world.limits.announcementRecipients).map { "user-\($0)" }
+        let made = try scheduled(try later(announcement(users), in: 1))
+        if whileOneIsDeleted {
+            try world.converse(["user-7", "anna"])
+            try world.ask(.deleteUser(app: World.app, UserID("user-7"), idempotency: nil))
+        }
+        world.pass(1)
+        try publish()
+        #expect(try row(made.message)?.state == .published)
+        #expect(try world.all(ScheduledRecipientRecord.self).isEmpty)
+        try world.finishFanOut()
+        #expect(try world.head("user-1000") == 1)
+    }
+
     @Test func appsTakeTurnsWhereMuchIsDue() throws {
         let other = AppID("other")
         try world.expectDone(.putApp(AppRecord(app: other, createdAt: world.now)))

@@ -137,7 +137,7 @@ extension Work {
 
     private func drop(_ scheduled: ScheduledRecord) throws(RuleFailure) {
         if scheduled.state == .pending { try changePending(scheduled.app, by: -1) }
-        try dropRecipients(of: scheduled)
+        try drop(try recipients(of: scheduled))
         try delete(
             ScheduledRecord.self, [.app(scheduled.app), .identifier(scheduled.message)])
     }
@@ -154,8 +154,8 @@ extension Work {
                 limit: Int(clamping: scheduled.recipients)))
     }
 
-    private func dropRecipients(of scheduled: ScheduledRecord) throws(RuleFailure) {
-        for recipient in try recipients(of: scheduled) {
+    private func drop(_ recipients: [ScheduledRecipientRecord]) throws(RuleFailure) {
+        for recipient in recipients {
             try delete(ScheduledRecipientRecord.self, recipient.row)
         }
     }
@@ -359,11 +359,12 @@ extension Work {
             scheduled.pushTitle.isEmpty && scheduled.pushBody.isEmpty
             ? nil : PushText(title: scheduled.pushTitle, body: scheduled.pushBody)
         if scheduled.isAnnouncement {
-            try announce(scheduled, push, options)
+            let recipients = try recipients(of: scheduled)
+            try announce(scheduled, to: recipients, push, options)
+            try drop(recipients)
         } else {
             scheduled.position = try send(scheduled, push, options)
         }
-        try dropRecipients(of: scheduled)
         try changePending(scheduled.app, by: -1)
         effects.schedule.published.append(now.since(scheduled.sendAt))
         scheduled.state = .published
@@ -391,13 +392,19 @@ extension Work {
     }
 
     private func announce(
-        _ scheduled: ScheduledRecord, _ push: PushText?, _ options: PushOptions
+        _ scheduled: ScheduledRecord, to recipients: [ScheduledRecipientRecord],
+        _ push: PushText?, _ options: PushOptions
     ) throws(RuleFailure) {
+        // Nobody is brought back by being told something. Users are looked at only where somebody
+        // of the app is being deleted: there may be 1,000 of them.
+        let isDeleting = try !rows(
+            UserDeletionRecord.table, Scan(prefix: [.app(scheduled.app)], limit: 1)
+        ).isEmpty
         var users: [String] = []
-        for recipient in try recipients(of: scheduled) {
-            // Nobody is brought back by being told something.
-            let user = try record(UserRecord.self, [.app(recipient.app), .user(recipient.user)])
-            if user?.deletingSince == nil { users.append(recipient.user.name) }
+        for recipient in recipients {
+            let key: [ColumnValue] = [.app(recipient.app), .user(recipient.user)]
+            if isDeleting, try record(UserRecord.self, key)?.deletingSince != nil { continue }
+            users.append(recipient.user.name)
         }
         guard !users.isEmpty else { throw .refused(.gone, "everybody it was for is deleted") }
         let parts = try decoded { () throws(WireError) in
@@ -436,7 +443,7 @@ extension Work {
             scheduled.state = .failed
             scheduled.code = code
             scheduled.detail = detail
-            try self.dropRecipients(of: scheduled)
+            try self.drop(try self.recipients(of: scheduled))
             try self.changePending(scheduled.app, by: -1)
             self.effects.schedule.failed += 1
             try self.settle(scheduled)
