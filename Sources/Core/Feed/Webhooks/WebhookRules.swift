@@ -86,6 +86,9 @@ extension Work {
             isMended = true
         }
         if let kinds = change.kinds, kinds != webhook.kinds {
+            // It has everything that it asked for: what was kept for other webhooks only, of kinds
+            // that it asks for now, happened before it asked.
+            if webhook.state == .active, webhook.due == nil { webhook.passed(newest) }
             webhook.kinds = kinds
             // The batch at hand holds other events from now on: it is another one.
             webhook.delivery = nil
