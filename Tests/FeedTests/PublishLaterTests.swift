@@ -123,6 +123,24 @@ struct PublishLaterTests {
         #expect(try world.all(ScheduledRecipientRecord.self).isEmpty)
     }
 
+    /// What was cancelled after the backup stands in it.
+    @Test func afterARestoreABackendHasTimeToCancelAgain() throws {
+        let conversation = try world.converse(["anna", "bob"])
+        let cancelled = try scheduled(try later(message("cancelled", to: conversation), in: 1))
+        try later(message("lost", to: conversation), in: 2)
+        let near = try scheduled(try later(announcement(["carl"]), in: hour / 6))
+        let far = try scheduled(try later(announcement(["carl"]), in: hour))
+        world.pass(hour / 20)
+        try world.ask(.restore(epochHalf: 1_234))
+        #expect(try publish() == .progressed(count: 0, more: false))
+        #expect(try cancel(cancelled.message) == .done)
+        world.pass(hour / 4)
+        #expect(try publish() == .progressed(count: 2, more: false))
+        #expect(try world.texts("bob").last == "message 1 lost")
+        #expect(try row(near.message)?.state == .published)
+        #expect(try row(far.message)?.due == far.sendAt)
+    }
+
     @Test func manyAreAnnouncedToInTheBackground() throws {
         world.limits.directRecipients = 2
         try later(announcement(["a", "b", "c", "d", "e"]), in: 1)

@@ -11,8 +11,10 @@ extension Work {
     /// - Session tokens are dropped: one revoked since must not let in again.
     /// - Numbers of webhooks' events are raised as far: a receiver that drops ids it has (WHK-10)
     ///   must not take new events for those of the lost history.
-    /// - Campaigns that were not over are paused: what left after the backup is not known.
     /// - So are those of dropped tokens: a backend's `after` must not pass over what comes.
+    /// - Campaigns that were not over are paused: what left after the backup is not known.
+    /// - What was scheduled for a time that has passed, or is near, waits for a while: the backend
+    ///   may have cancelled it since the backup, and can again.
     ///
     /// Mutation floors stay: a number above them was taken in the lost history only, and is taken
     /// again with what the device still has to say (MSG-12). Positions stay: they have no gaps.
@@ -23,6 +25,7 @@ extension Work {
         guard half != 0, half != before else {
             throw .store(.corrupt("the epoch drawn is the backup's own"))
         }
+        try holdSchedules()
         var users: UInt64 = 0
         var last: UserRecord?
         while true {
@@ -56,6 +59,25 @@ extension Work {
         }
         try raiseEventNumbers()
         return .restored(users: users, tokens: tokens)
+    }
+
+    /// How long a backend has to cancel again what it had cancelled.
+    private static let scheduleHold: Milliseconds = 15 * 60_000
+
+    private func holdSchedules() throws(RuleFailure) {
+        let table = ScheduledRecord.table
+        let held = now + Self.scheduleHold
+        var last: [ColumnValue]?
+        while true {
+            // In the order of their keys, which this does not change; as they are stored, for a
+            // restore does not end at one that cannot be read.
+            let found = try rows(table, Scan(after: last, limit: limits.listRows, lock: .wait))
+            for var row in found where ScheduledRecord.isDue(row, by: held) {
+                try put(.timestamp(held), as: "due", of: &row, in: table)
+            }
+            guard found.count == limits.listRows, let end = found.last else { return }
+            last = Array(end.prefix(table.keyCount))
+        }
     }
 
     private func raiseEventNumbers() throws(RuleFailure) {
@@ -95,5 +117,15 @@ extension Work {
             guard found.count == limits.listRows, let end = found.last else { return count }
             last = Array(end.prefix(table.keyCount))
         }
+    }
+}
+
+extension ScheduledRecord {
+    /// What is published, or failed, is due no more.
+    fileprivate static func isDue(_ row: [ColumnValue], by moment: Timestamp) -> Bool {
+        guard let place = table.columns.firstIndex(where: { $0.name.isExactly("due") }),
+            case .integer(let due) = row[place]
+        else { return false }
+        return UInt64(max(0, due)) < moment.milliseconds
     }
 }
