@@ -95,6 +95,16 @@ struct BackendSettingTests {
         #expect(try world.head("anna") == head, "it is over already")
     }
 
+    /// The moment that stood beside an unmute would be that of the next mute.
+    @Test func anUnmuteHasNoEnd() throws {
+        let id = try world.converse(["anna", "bert"])
+        try mute("anna", id)
+        try mute("anna", id, false, until: world.now + 60_000)
+        let settings = try #require(try world.all(SettingsRecord.self).first)
+        #expect(!settings.isMuted)
+        #expect(settings.mutedUntil == nil)
+    }
+
     @Test func whatIsSoAlreadyTellsNoDevice() throws {
         let id = try world.converse(["anna", "bert"])
         let head = try world.head("anna")

@@ -114,6 +114,36 @@ import Wire
         #expect(try claim() == 1)
     }
 
+    /// By the other clock it has been failing for a time that is yet to come.
+    @Test func aWebhookIsNotGivenUpLaterBecauseAClockWasAhead() throws {
+        let hooks = try WebhookTests()
+        let world = hooks.world
+        func tick() throws {
+            try world.ask(.keepAlive)
+            try world.ask(.sweepWakes(rows: 100))
+        }
+        world.pass(100 * 86_400_000)
+        try tick()
+        let hook = try hooks.hook()
+        try world.converse(["anna", "bob"])
+        let right = world.now
+        let job = try #require(try hooks.claim().first)
+        try hooks.finish(job, .answered(status: 500, retryAfter: nil))
+        let lease = try #require(try hooks.state(hook).due)
+        #expect(lease > right)
+        world.store.clock = right - 86_400_000
+        try tick()
+        let mended = try hooks.state(hook)
+        #expect(mended.failingSince.map { $0 <= world.now } ?? false)
+        #expect(mended.due.map { $0 <= world.now + 10_000 } ?? false)
+        // Under way, it is another's once its lease would be over by the clock as it is.
+        world.pass(10_000)
+        _ = try #require(try hooks.claim().first)
+        world.store.clock = world.now - 86_400_000
+        try tick()
+        #expect(try hooks.state(hook).leasedUntil.map { $0 <= world.now + 10_000 } ?? false)
+    }
+
     @Test func alertsThatWaitOutliveAClockThatWasAhead() throws {
         let (pushes, room) = try Pushes.sleeping()
         pushes.world.pass(100 * 86_400_000)

@@ -72,6 +72,7 @@ struct ConversationTests {
         world.limits.participantsPerConversation = 2
         #expect(try world.add(["b", "c"], to: id).refusal == .limit)
         #expect(try world.all(ParticipantRecord.self).count == 1)
+        #expect(try world.add(["b"], to: id).refusal == nil, "as many as are allowed")
     }
 
     @Test func backendIsToldOfIdsInUse() throws {

@@ -42,6 +42,13 @@ import Wire
         return number
     }
 
+    @Test("one that was revoked since the backup does not let in after a restore")
+    func restored() throws {
+        try world.expectDone(.putConsoleToken(token("a")))
+        try world.ask(.restore(epochHalf: 1_234))
+        #expect(try found("a") == nil)
+    }
+
     @Test("a token is found by its hash until its time is over, or it is revoked")
     func lifetime() throws {
         try world.expectDone(.putConsoleToken(token("a")))

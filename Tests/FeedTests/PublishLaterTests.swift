@@ -226,6 +226,7 @@ struct PublishLaterTests {
         #expect(try failure(gone.message) == .gone)
         #expect(try failure(taken) == .idInUse)
         #expect(try failure(nobody.message) == .gone)
+        #expect(try world.all(ScheduledRecipientRecord.self).isEmpty)
         #expect(try row(good.message)?.state == .published)
         #expect(try pending() == 0)
         // It is taken from the list.
