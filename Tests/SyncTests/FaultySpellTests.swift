@@ -156,4 +156,81 @@ import Wire
         lines = phone.receive(Phone.delta(11, []), request: 1)
         #expect(!lines.contains { $0.hasPrefix("send DIGEST") })
     }
+    @Test("an interval of a millisecond is one of a second")
+    func anIntervalOfNothing() throws {
+        var phone = try Phone(mutations: 0)
+        phone.start()
+        phone.connect()
+        phone.receive(
+            .welcome(
+                Welcome(
+                    version: 1, sessionToken: [8], epoch: Phone.epoch, keepaliveMs: 1,
+                    user: "anna")), request: 1)
+        phone.receive(Phone.delta(10, []), request: 1)
+        #expect(phone.pass(899) == [])
+        #expect(phone.pass(1).map { $0.prefix(9) } == ["send PING"])
+        phone.receive(.pong(Pong()), request: 2)
+        #expect(phone.pass(899) == [])
+    }
+
+    @Test("a server that drains whoever has just come of a drain is not asked at once again")
+    func drainedWithoutEnd() throws {
+        var phone = try Phone.inSync()
+        phone.receive(.drain(Drain(deadlineMs: 1, slotMs: 0)))
+        #expect(phone.pass(0).contains("connect"))
+        phone.connect()
+        phone.receive(Phone.welcome(), request: 1)
+        phone.receive(Phone.delta(10, []), request: 1)
+        phone.receive(.drain(Drain(deadlineMs: 1, slotMs: 0)))
+        #expect(!phone.pass(4_999).contains("connect"))
+        #expect(phone.pass(1).contains("connect"))
+        phone.connect()
+        phone.receive(Phone.welcome(), request: 1)
+        phone.receive(Phone.delta(10, []), request: 1)
+        phone.pass(60_000)
+        phone.receive(.drain(Drain(deadlineMs: 1, slotMs: 0)))
+        #expect(phone.pass(0).contains("connect"), "a minute later it is another one")
+    }
+
+    @Test("a server that takes no token and challenges again is left after eight")
+    func challengedWithoutEnd() throws {
+        var phone = try Phone(mutations: 0)
+        phone.start()
+        phone.connect()
+        let challenge = FrameBody.challenge(
+            Challenge(nonce: [1], lifetimeMs: 60_000, reason: .revoked))
+        for count in 1...8 {
+            let lines = phone.receive(challenge, request: 1)
+            #expect(lines.contains("need identity token"), "challenge \(count)")
+            phone.run { $0.identityToken("token", now: $1) }
+        }
+        let lines = phone.receive(challenge, request: 1)
+        #expect(lines.contains("disconnect") && !lines.contains("need identity token"))
+        #expect(lines.last?.hasPrefix("retry after") == true)
+        phone.pass(60_001)
+        phone.connect()
+        #expect(phone.receive(challenge, request: 1).contains("need identity token"))
+    }
+
+    @Test("a server that says of every number that it is taken is asked ever later")
+    func numbersTakenWithoutEnd() throws {
+        var phone = try opened()
+        phone.receive(Phone.delta(10, []), request: 1)
+        func taken(_ phone: inout Phone, _ number: UInt64) -> [String] {
+            phone.receive(
+                .mutationResult(
+                    MutationResult(
+                        number: number, code: Code.numberTaken.rawValue, retry: .none)))
+        }
+        // It was another life's: the next number is no one's.
+        let first = taken(&phone, 1)
+        #expect(first.first?.hasPrefix("renumber from 1") == true)
+        #expect(first.last == "send MUTATE 2")
+        #expect(taken(&phone, 2).last?.hasPrefix("renumber from 2") == true)
+        #expect(phone.pass(3_999) == [])
+        #expect(phone.pass(1) == ["send MUTATE 3"])
+        #expect(taken(&phone, 3).last?.hasPrefix("renumber from 3") == true)
+        #expect(phone.pass(7_999) == [])
+        #expect(phone.pass(1) == ["send MUTATE 4"])
+    }
 }

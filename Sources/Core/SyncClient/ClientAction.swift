@@ -150,6 +150,12 @@ public struct ClientLimits: Equatable, Sendable {
     /// No wait that a server asks for counts for longer (CON-15): what one answer said by mistake
     /// must not keep the user from the server for weeks.
     public var longestWait: Milliseconds = 3_600_000
+    /// Of the interval that a server asks for, the least that counts (CON-7).
+    public var keepaliveLeast: Milliseconds = 1_000
+    /// A second DRAIN within a minute has a slot after at least this time.
+    public var drainedAgain: Milliseconds = 5_000
+    /// CHALLENGEs answered in a minute.
+    public var challengesPerMinute = 8
     /// Resets that one connection may bring before it is given up: each costs a whole snapshot.
     public var resetsOfConnection = 4
     /// The same signal is not sent again within this time.

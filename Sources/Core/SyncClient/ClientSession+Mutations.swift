@@ -140,6 +140,12 @@ extension ClientSession {
     ) -> [ClientAction] {
         var actions: [ClientAction] = []
         queuedThrough = max(queuedThrough, last)
+        renumberings += 1
+        if renumberings > 1 {
+            // No other life has taken these.
+            let delay = limits.mutationRetry << min(renumberings, 16)
+            outboxRetryAt = now + min(delay, limits.longestWait)
+        }
         load(&actions)
         return actions
     }
@@ -237,7 +243,10 @@ extension ClientSession {
                 final.append(result)
             }
         }
-        if !final.isEmpty { actions.append(.saveResults(final)) }
+        if !final.isEmpty {
+            renumberings = 0
+            actions.append(.saveResults(final))
+        }
         if let logout { return logOut(logout, &actions) }
         renumberTaken(&actions)
         sendMutations(now: now, &actions)

@@ -57,6 +57,27 @@ extension ClientSession {
         min(Milliseconds(milliseconds), limits.longestWait)
     }
 
+    /// CON-7: a faster PING tells nothing more, and costs the battery.
+    func interval(_ milliseconds: UInt32) -> Milliseconds {
+        max(Milliseconds(milliseconds), limits.keepaliveLeast)
+    }
+
+    /// A connection that came of a DRAIN and is drained at once ends no faster than this.
+    mutating func slot(of drain: Drain, now: Instant) -> Milliseconds {
+        let isAgain = drainedAt.map { now.since($0) < 60_000 } ?? false
+        drainedAt = now
+        return max(asked(drain.slotMs), isAgain ? limits.drainedAgain : 0)
+    }
+
+    /// Each costs the app's backend a token. Who is challenged without end has a connection to
+    /// leave, and waits ever longer.
+    mutating func mayBeChallenged(now: Instant) -> Bool {
+        challengedAt.removeAll { now.since($0) > 60_000 }
+        guard challengedAt.count < limits.challengesPerMinute else { return false }
+        challengedAt.append(now)
+        return true
+    }
+
     /// The server takes no client of this version (CON-11).
     mutating func stop(now: Instant, _ actions: inout [ClientAction]) {
         isStopped = true

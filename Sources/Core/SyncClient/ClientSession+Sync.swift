@@ -25,7 +25,7 @@ extension ClientSession {
                 now: now, &actions)
         case .pong: break
         case .drain(let drain):
-            slotAt = now + asked(drain.slotMs)
+            slotAt = now + slot(of: drain, now: now)
             actions.append(.report(.drained(slot: asked(drain.slotMs))))
         case .error(let error):
             receivedError(error, request: frame.request, now: now, &actions)
@@ -149,6 +149,7 @@ extension ClientSession {
             let logout = outbox.first { $0.mutation.isLogout }
             return logOut(logout?.mutation.number ?? 0, &actions)
         }
+        guard mayBeChallenged(now: now) else { return giveUp(now: now, &actions) }
         phase = .authenticating(until: now + limits.syncTimeout)
         actions.append(
             .needIdentityToken(
@@ -178,7 +179,7 @@ extension ClientSession {
         takesSnapshots = welcome.features.contains("snapshot")
         serverTime = Timestamp(milliseconds: welcome.serverTimeMs)
         maySignal = welcome.features.contains("signal")
-        if welcome.keepaliveMs > 0 { keepalive = Milliseconds(welcome.keepaliveMs) }
+        if welcome.keepaliveMs > 0 { keepalive = interval(welcome.keepaliveMs) }
         bodyBytes = FrameLimits.afterWelcome.bodyBytes
         if let told = welcome.limits {
             if told.bodyBytes > 0 {

@@ -111,6 +111,11 @@ public struct ClientSession: Sendable {
     var isPeeking = false
     /// As WELCOME said.
     var serverTime = Timestamp(milliseconds: 0)
+    /// Of the last minute, and the last DRAIN, on whatever connection.
+    var challengedAt: [Instant] = []
+    var drainedAt: Instant?
+    /// The number of times the outbox got new numbers without an answer of another kind between.
+    var renumberings: UInt64 = 0
     /// CHALLENGE came on an open session.
     var isRechallenged = false
     /// The epoch WELCOME named; `nil`: none.
