@@ -327,6 +327,23 @@ import Wire
         #expect(try tags(nil) == .nothing)
     }
 
+    @Test func aCampaignThatCannotBeReadHoldsUpNoOther() throws {
+        try campaigns.phones(1...3)
+        let (broken, sound) = (try campaigns.create(), try campaigns.create())
+        try world.tamper { transaction throws(StoreError) in
+            let key: [ColumnValue] = [.app(World.app), .identifier(broken)]
+            var row = try transaction.row(CampaignRecord.table, key: key, lock: .none)!
+            let place = CampaignRecord.table.columns.firstIndex { $0.name == "filter" }!
+            row[place] = .blob([255])
+            try transaction.put(CampaignRecord.table, row)
+        }
+        #expect(try campaigns.send().count == 3)
+        #expect(try campaigns.state(sound) == .finished)
+        let progress = try #require(
+            try world.all(CampaignProgressRecord.self).first { $0.campaign == broken })
+        #expect(progress.due.map { $0 > world.now } ?? false, "it is looked at again later")
+    }
+
     @Test func aRestoredStorePausesWhatWasNotOver() throws {
         try campaigns.phones(1...3)
         let over = try campaigns.create()

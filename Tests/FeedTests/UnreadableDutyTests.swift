@@ -158,6 +158,27 @@ struct UnreadableDutyTests {
         #expect(try world.all(ScheduleRecord.self).isEmpty)
     }
 
+    @Test(arguments: [false, true])
+    func theOtherSessionsOfAnAppAreEnded(isRemoved: Bool) throws {
+        for number in 1...3 as ClosedRange<UInt64> {
+            try world.login("user-\(number)", DeviceID(high: 5, low: number))
+        }
+        let broken = try #require(try world.all(SessionRecord.self).first { $0.user.name == "user-2" })
+        try damage(
+            SessionRecord.table, Array(broken.row.prefix(SessionRecord.table.keyCount)),
+            "expected_until")
+        if isRemoved {
+            try world.expectDone(.removeApp(World.app))
+            try world.retain()
+            #expect(try stored(SessionRecord.table, [.app(World.app)]) == nil)
+        } else {
+            try world.expectDone(.suspendApp(World.app))
+            #expect(world.unreadable.map(\.user.name) == ["user-2"])
+            #expect(world.ended.map(\.session.user.name) == ["user-1", "user-3"])
+        }
+        #expect(try world.all(SessionEndRecord.self).isEmpty)
+    }
+
     @Test func otherWebhooksAreDeliveredTo() throws {
         let webhooks = WebhookTests(world)
         let (broken, sound) = (try webhooks.hook(), try webhooks.hook())

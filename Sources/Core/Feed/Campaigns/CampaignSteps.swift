@@ -19,15 +19,22 @@ extension Work {
     func advanceCampaigns(devices: Int) throws(RuleFailure) -> StoreAnswer {
         var budget = max(1, devices)
         var count = 0
-        let due = try records(
-            CampaignProgressRecord.self,
+        let table = CampaignProgressRecord.table
+        let due = try rows(
+            table,
             Scan(
                 index: "campaign_by_due", through: [.timestamp(now)],
                 limit: limits.campaignsAtOnce))
-        for known in due where budget > 0 && (count == 0 || !isSpent) {
+        for row in due where budget > 0 && (count == 0 || !isSpent) {
+            let key = Array(row.prefix(table.keyCount))
+            var isUnreadable = false
             let done = try stepPassingOver { () throws(RuleFailure) in
-                try self.advance(known.app, known.campaign, budget)
+                try self.advance(key, budget)
+            } unreadable: { detail in
+                self.notePassedOver(AppID(row[0].words), "campaign: \(detail)")
+                isUnreadable = true
             }
+            if isUnreadable { try putOffCampaign(key) }
             guard let work = done else { continue }
             budget -= work
             count += work
@@ -35,11 +42,21 @@ extension Work {
         return .progressed(count: count, more: count > 0)
     }
 
+    /// Something of it cannot be read: it waits, and no other campaign behind it.
+    private func putOffCampaign(_ key: [ColumnValue]) throws(RuleFailure) {
+        let table = CampaignProgressRecord.table
+        _ = try stepPassingOver { () throws(RuleFailure) in
+            let known = try self.stored(
+                try self.transaction.row(table, key: key, lock: .wait))
+            if var row = known {
+                try self.put(
+                    .timestamp(self.now + Self.unreadablePause), as: "due", of: &row, in: table)
+            }
+        }
+    }
+
     /// - Returns: how many rows were looked at or written; 0: nothing changed.
-    private func advance(
-        _ app: AppID, _ id: CampaignID, _ budget: Int
-    ) throws(RuleFailure) -> Int {
-        let key = CampaignKey(app: app, campaign: id).columns
+    private func advance(_ key: [ColumnValue], _ budget: Int) throws(RuleFailure) -> Int {
         let users = try lockUsers(key, budget)
         try putClocksRight(key, budget, users)
         guard

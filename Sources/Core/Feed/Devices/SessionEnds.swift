@@ -36,6 +36,8 @@ extension Work {
             let share = max(1, limits.sessionsPerTurn / jobs.count)
             let done = try stepPassingOver { () throws(RuleFailure) in
                 try self.continueSessionEnd(job, atMost: share)
+            } unreadable: { detail in
+                self.notePassedOver(job.app, "session_end: \(detail)")
             }
             guard let ended = done else { continue }
             count += ended.count
@@ -61,22 +63,37 @@ extension Work {
         // The other half of the turn is for what else is done in it.
         while count < most, count == 0 || !transaction.hasSpent(1, of: 2) {
             let limit = min(most - count, Self.sessionsAtOnce)
-            let sessions = try records(
-                SessionRecord.self,
+            let sessions = try rows(
+                SessionRecord.table,
                 Scan(
                     prefix: job.app.name.isEmpty ? [] : [.app(job.app)], after: job.after,
                     limit: limit))
-            for session in sessions { try end(session, for: job) }
+            for session in sessions { try endReadable(session, for: job) }
             count += sessions.count
-            guard sessions.count == limit, let last = sessions.last else {
+            guard sessions.count == limit, let last = sessions.last.flatMap({ SessionPlace($0) })
+            else {
                 try delete(SessionEndRecord.self, job.key)
                 return (count, false)
             }
-            job.last = SessionPlace(last)
+            job.last = last
         }
         try put(job)
         effects.background.insert(.sessions)
         return (count, true)
+    }
+
+    /// One that cannot be read keeps none behind it from its end. Nobody is served by it: whoever
+    /// asks for it meets that, too.
+    private func endReadable(
+        _ row: [ColumnValue], for job: SessionEndRecord
+    ) throws(RuleFailure) {
+        do throws(RuleFailure) {
+            // What it reads it reads before it writes: there is nothing to undo.
+            try end(try stored(try SessionRecord(row: row)), for: job)
+        } catch {
+            guard case .store(.corrupt(let detail)) = error else { throw error }
+            notePassedOver(row, "session: \(detail)")
+        }
     }
 
     private func end(

@@ -22,10 +22,14 @@ public struct SessionPlace: Equatable, Sendable {
         self.role = role
     }
 
-    init(_ session: SessionRecord) {
+    /// - Parameter row: a session as it is stored; `nil`: its key is that of none.
+    init?(_ row: [ColumnValue]) {
+        guard row.count >= 4, case .blob(let bytes) = row[2], let device = DeviceID(bytes),
+            case .integer(let role) = row[3]
+        else { return nil }
         self.init(
-            app: session.app, user: session.user, device: session.device,
-            role: session.role.rawValue)
+            app: AppID(row[0].words), user: UserID(row[1].words), device: device,
+            role: UInt64(max(0, role)))
     }
 }
 
