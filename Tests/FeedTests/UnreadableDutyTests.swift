@@ -163,7 +163,8 @@ struct UnreadableDutyTests {
         for number in 1...3 as ClosedRange<UInt64> {
             try world.login("user-\(number)", DeviceID(high: 5, low: number))
         }
-        let broken = try #require(try world.all(SessionRecord.self).first { $0.user.name == "user-2" })
+        let sessions = try world.all(SessionRecord.self)
+        let broken = try #require(sessions.first { $0.user.name == "user-2" })
         try damage(
             SessionRecord.table, Array(broken.row.prefix(SessionRecord.table.keyCount)),
             "expected_until")
@@ -177,6 +178,35 @@ struct UnreadableDutyTests {
             #expect(world.ended.map(\.session.user.name) == ["user-1", "user-3"])
         }
         #expect(try world.all(SessionEndRecord.self).isEmpty)
+    }
+
+    /// An event that cannot be read goes when its place comes: it holds up neither the answer of a
+    /// receiver, nor what is published, nor the events of other apps.
+    @Test(arguments: ["answer", "surplus", "retention"])
+    func whatAnEventCannotSayHoldsUpNothing(_ place: String) throws {
+        let webhooks = WebhookTests(world)
+        let hook = try webhooks.hook()
+        let room = try world.converse(["anna", "bob"])
+        let job = try #require(try webhooks.claim().first)
+        try world.publish("x", to: room)
+        try damage(WebhookEventRecord.table, [.app(World.app), .unsigned(1)], "kind")
+        switch place {
+        case "answer":
+            #expect(try webhooks.finish(job) == .taken)
+            #expect(try world.all(WebhookEventRecord.self).map(\.number) == [2])
+            #expect(try webhooks.state(hook).next == 2)
+        case "surplus":
+            world.limits.webhookEvents = 1
+            try world.publish("y", to: room)
+            #expect(world.unreadable.count == 1)
+            #expect(try stored(WebhookEventRecord.table, [.app(World.app), .unsigned(1)]) == nil)
+        default:
+            world.pass(world.limits.webhookEventLifetime + 1)
+            try world.ask(.enforceRetention(rows: 100))
+            #expect(world.unreadable.count == 1)
+            #expect(try world.all(WebhookEventRecord.self).isEmpty)
+            #expect(try world.all(OutboxRecord.self).first?.kept == 0)
+        }
     }
 
     @Test func otherWebhooksAreDeliveredTo() throws {

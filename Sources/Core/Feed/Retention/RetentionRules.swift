@@ -2,7 +2,7 @@ import Model
 
 /// What retention does; each kind in a step of its own.
 private enum RetentionPart: CaseIterable {
-    case removedApps, compaction, purges, erasures, events
+    case removedApps, compaction, erasures, events
 }
 
 extension Work {
@@ -21,9 +21,11 @@ extension Work {
             let (deleted, isMore) = try deleteExpired(share)
             count += deleted
             more = isMore
+            var parts = try [purge(share)]
             for part in RetentionPart.allCases {
-                let done = try carryOutPassingOver(part, share)
-                guard let (deleted, isMore) = done else { continue }
+                if let done = try carryOutPassingOver(part, share) { parts.append(done) }
+            }
+            for (deleted, isMore) in parts {
                 count += deleted
                 more = more || isMore
             }
@@ -37,7 +39,6 @@ extension Work {
     private func carryOutPassingOver(
         _ part: RetentionPart, _ limit: Int
     ) throws(RuleFailure) -> (deleted: Int, isMore: Bool)? {
-        if part == .purges { return try purge(limit) }
         var problem: String?
         let done = try stepPassingOver { () throws(RuleFailure) in
             try self.carryOut(part, limit)
@@ -50,7 +51,7 @@ extension Work {
             switch part {
             case .compaction: try self.putOffCompaction(limit)
             case .erasures: try self.putOffErasure()
-            case .removedApps, .purges, .events: break
+            case .removedApps, .events: break
             }
         } unreadable: { _ in
         }
@@ -63,8 +64,6 @@ extension Work {
         switch part {
         case .removedApps: try deleteRemovedApp(limit)
         case .compaction: try compact(limit)
-        // In steps of their own.
-        case .purges: (0, false)
         case .erasures: try eraseNames(limit)
         case .events: try dropEvents(limit)
         }
