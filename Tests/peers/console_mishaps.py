@@ -1,16 +1,19 @@
 #!/usr/bin/python3
 """What goes wrong while an operator is at the console, in a headless Chromium: answers that come
 when another page is open, a server that is silent, another login in the same browser, names that
-are long or look like a way upwards. Each is looked at where the operator sees it.
+are long or look like a way upwards, requests sent twice. Each is looked at
+where the operator sees it.
 
 usage: console_mishaps.py --console PORT --admin-token T --reader-token T --push-key FILE
-    --server PID --api PORT --api-key KEY --app APP [--only NAME] [--pictures DIR]
+    --server PID --port P --ca FILE --key FILE --kid KID --api PORT --api-key KEY --app APP
+    [--only NAME] [--pictures DIR]
 """
 import argparse
 import http.client
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -32,6 +35,17 @@ HOLD = """(() => {
 PASS = "window.fetch = window.realFetch; true"
 LET_GO = "held.splice(0, 1).forEach((go) => go()); true"
 HAPPENED = "new Promise((then) => setTimeout(() => then(true), 300))"
+
+# Where the dots of the graph with this title stand, and the times below it.
+DRAWN = """(() => {
+  const graph = [...document.querySelectorAll("figure")].find(
+    (one) => one.querySelector("h2").innerText === %r);
+  const dots = graph?.querySelector("polyline")?.getAttribute("points") ?? "";
+  return {
+    dots: dots.split(" ").filter((dot) => dot).map((dot) => dot.split(",").map(Number)),
+    times: [...graph?.querySelectorAll("text") ?? []].slice(-2).map((one) => one.textContent),
+  };
+})()"""
 
 # Boxes with more in them than they show, and tables that have to be pushed aside.
 CUT = """[...document.querySelectorAll(
@@ -71,11 +85,11 @@ class Mishaps(Visit):
         self.login(token)
         self.browser.wait("document.querySelector('.who')", "a page")
 
-    def backend(self, method, path, body, key=None):
+    def backend(self, method, path, body, key=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.given.api)
         connection.request(method, path, json.dumps(body), {
             "content-type": "application/json",
-            "authorization": f"Bearer {key or self.given.api_key}"})
+            "authorization": f"Bearer {key or self.given.api_key}", **headers})
         answer = connection.getresponse()
         text = answer.read().decode()
         if answer.status >= 300:
@@ -178,6 +192,35 @@ class Mishaps(Visit):
         self.says(f"Replaced: {app}, production, default")
         self.expect(kept() == "OTHER12345", f"it was not replaced: {kept()}")
         self.sound("replaced")
+
+    def published(self):
+        """What was committed is counted, each once: not what was sent again, and not only what a
+        backend sent."""
+        browser, given = self.browser, self.given
+        told = ("[...document.querySelectorAll('.tile')].find((one) => "
+                "one.querySelector('dt').innerText === 'Publishes since start')"
+                "?.querySelector('dd').innerText")
+        self.go_to("", "Overview")
+        browser.wait(f"/^\\d+$/.test({told})", "a number")
+        before = int(browser.evaluate(told))
+        made = self.backend("POST", "/v1/conversations", {"participants": ["dan", "eva"]})
+        parts = [{"mime_type": "text/plain", "text": "once"}]
+        for _ in range(3):
+            for path, body in (
+                    (f"/v1/conversations/{made['id']}/messages", {"parts": parts}),
+                    ("/v1/announcements", {"users": ["dan", "eva"], "parts": parts})):
+                self.backend("POST", path, body, **{"idempotency-key": path[:20]})
+        # A device sends one message, and sends it again.
+        here = os.path.dirname(os.path.abspath(__file__))
+        subprocess.run(
+            [sys.executable, os.path.join(here, "client.py"), "--port", given.port, "--ca",
+             given.ca, "--app", given.app, "--key", given.key, "--kid", given.kid],
+            check=True, stdout=subprocess.DEVNULL)
+        browser.wait(f"{told} === '{before + 3}'", f"{before + 3} publishes")
+        drawn = DRAWN % "Publishes"
+        count = len(browser.evaluate(drawn)["dots"])
+        browser.wait(f"({drawn}).dots.length > {count} + 1", "later samples")
+        self.expect(browser.evaluate(told) == str(before + 3), "more was counted than published")
 
     def steps(self):
         """Users whose names are steps of a path, which browsers take out of an address."""
@@ -371,7 +414,8 @@ class Mishaps(Visit):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("console", "admin-token", "reader-token", "push-key", "app", "api-key"):
+    for name in ("console", "admin-token", "reader-token", "push-key", "app", "api-key", "port",
+                 "ca", "key", "kid"):
         parser.add_argument("--" + name, required=True)
     for name in ("server", "api"):
         parser.add_argument("--" + name, type=int, required=True)
@@ -384,7 +428,8 @@ def main():
     try:
         visit = Mishaps(browser, given)
         visit.enter(given.admin_token)
-        for name in ("late", "overtaken", "replaced", "steps", "silent", "another", "long"):
+        for name in ("late", "overtaken", "replaced", "published", "steps",
+                     "silent", "another", "long"):
             if given.only in (None, name):
                 getattr(visit, name)()
                 print("ok", name)
