@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What goes wrong while an operator is at the console, in a headless Chromium: answers that come
 when another page is open, a server that is silent, another login in the same browser, names that
-are long or look like a way upwards, requests sent twice. Each is looked at
+are long or look like a way upwards, requests sent twice, a clock that is set. Each is looked at
 where the operator sees it.
 
 usage: console_mishaps.py --console PORT --admin-token T --reader-token T --push-key FILE
@@ -36,6 +36,20 @@ PASS = "window.fetch = window.realFetch; true"
 LET_GO = "held.splice(0, 1).forEach((go) => go()); true"
 HAPPENED = "new Promise((then) => setTimeout(() => then(true), 300))"
 
+# The overview's stream, of samples that the test makes.
+STREAM = """(() => {
+  window.realSource ??= window.EventSource;
+  const samples = %s;
+  window.EventSource = class {
+    static CLOSED = 2;
+    constructor() {
+      this.on = {};
+      setTimeout(() => this.on.history({ data: JSON.stringify(samples) }));
+    }
+    addEventListener(name, then) { this.on[name] = then; }
+    close() {}
+  };
+})()"""
 # Where the dots of the graph with this title stand, and the times below it.
 DRAWN = """(() => {
   const graph = [...document.querySelectorAll("figure")].find(
@@ -221,6 +235,36 @@ class Mishaps(Visit):
         count = len(browser.evaluate(drawn)["dots"])
         browser.wait(f"({drawn}).dots.length > {count} + 1", "later samples")
         self.expect(browser.evaluate(told) == str(before + 3), "more was counted than published")
+
+    def jumped(self):
+        """A clock that is set bends no graph: samples stand where they were taken."""
+        browser = self.browser
+        start = int(time.mktime((2026, 11, 21, 14, 0, 0, 0, 0, -1))) * 1000
+        samples = [{
+            # An hour ahead after ten, and an hour behind after twenty.
+            "at": start + 2000 * number + (0, 3_600_000, -3_600_000)[number // 10],
+            "monotonic": 5_000 + 2000 * number, "connections": number, "sessions": 0,
+            "published": 4 * number, "deltas": 0, "sync_requests": 0, "wakes": {}, "pushes": 0,
+            "push_milliseconds": 0, "push_buckets": [], "queue_ages": {}, "commits": 0,
+            "commit_milliseconds": 0, "longest_commit_milliseconds": 0, "waiting_requests": 0,
+        } for number in range(30)]
+        self.go_to("apps", "Apps")
+        browser.evaluate(STREAM % json.dumps(samples))
+        self.go_to("", "Overview")
+        browser.wait("document.querySelector('.live.on')", "live numbers")
+        drawn = browser.evaluate(DRAWN % "Publishes")
+        across = [dot[0] for dot in drawn["dots"]]
+        gaps = [later - earlier for earlier, later in zip(across, across[1:])]
+        self.expect(len(gaps) == 28 and max(gaps) - min(gaps) < 0.5 and min(gaps) > 0,
+                    f"samples 2 s apart stand so far from each other: {gaps}")
+        self.expect(len({dot[1] for dot in drawn["dots"]}) == 1, f"2 a second is drawn as {drawn}")
+        # The axis ends when clocks showed it.
+        ends = browser.evaluate(
+            "new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })"
+            f".format({samples[-1]['at']})")
+        self.expect(drawn["times"][1] == ends, f"the axis ends at {drawn['times']}, not {ends}")
+        browser.evaluate("window.EventSource = window.realSource; true")
+        self.sound("jumped")
 
     def steps(self):
         """Users whose names are steps of a path, which browsers take out of an address."""
@@ -428,7 +472,7 @@ def main():
     try:
         visit = Mishaps(browser, given)
         visit.enter(given.admin_token)
-        for name in ("late", "overtaken", "replaced", "published", "steps",
+        for name in ("late", "overtaken", "replaced", "published", "jumped", "steps",
                      "silent", "another", "long"):
             if given.only in (None, name):
                 getattr(visit, name)()

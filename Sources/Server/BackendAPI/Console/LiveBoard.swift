@@ -77,6 +77,9 @@ final class LiveBoard {
 private struct LiveSample: Encodable {
     /// Milliseconds since 1970.
     let at: UInt64
+    /// By a clock that nobody sets, in milliseconds: what lies between two samples. It begins
+    /// nowhere in particular.
+    let monotonic: UInt64
     let connections: Int
     let sessions: Int
     /// Messages and announcements that were committed.
@@ -100,6 +103,7 @@ private struct LiveSample: Encodable {
 
     init(_ metrics: Metrics) {
         at = SystemClock.wallMilliseconds()
+        monotonic = SystemClock.monotonicMilliseconds()
         connections = metrics.whole("rouse_connections_open")
         sessions = metrics.whole("rouse_sessions_open")
         published = metrics.series("rouse_published_total").reduce(0) { $0 + Int($1.value) }
