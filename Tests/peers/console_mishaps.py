@@ -207,6 +207,50 @@ class Mishaps(Visit):
         self.expect(kept() == "OTHER12345", f"it was not replaced: {kept()}")
         self.sound("replaced")
 
+    def keys(self):
+        """While an API key is on its way no press makes another, and each secret stays in sight."""
+        browser, app = self.browser, "keyed"
+        self.console("POST", ["apps"], {"app": app})
+        secrets = "[...document.querySelectorAll('.secret')].map((one) => one.innerText)"
+        button = ("[...document.querySelectorAll('button')]"
+                  ".find((one) => one.innerText === 'Make an API key')")
+        self.go_to(f"apps/{app}", app)
+        ids = ("[...document.querySelectorAll('[aria-label^=\"Revoke API key\"]')]"
+               ".map((one) => one.ariaLabel.slice(15))")
+        self.hold("POST", "/api-keys")
+        browser.evaluate(f"{button}.click(); {button}.click(); true")
+        self.held()
+        # Nor where the page is drawn anew meanwhile.
+        self.click("Suspend")
+        browser.wait("document.querySelector('dialog[open]')", "a question")
+        self.click("Suspend it", "document.querySelector('dialog')")
+        state = "document.querySelector('.head .badge').innerText"
+        browser.wait(f"{state} === 'suspended'", "suspended")
+        self.click("Resume")
+        browser.wait(f"{state} === 'active'", "resumed")
+        self.expect(browser.evaluate(f"{button}.disabled"), "a second press would make a key")
+        browser.evaluate(PASS)
+        self.let_go()
+        browser.wait(f"{secrets}.length === 1", "the secret")
+        self.click("Make an API key")
+        browser.wait(f"{secrets}.length === 2", "both secrets")
+        self.expect(len(set(browser.evaluate(secrets))) == 2, "one secret stands there twice")
+        # The second click of a double one.
+        browser.evaluate(f"{button}.dispatchEvent(new MouseEvent('click', {{detail: 2}})); true")
+        browser.evaluate(HAPPENED)
+        made = browser.evaluate(ids)
+        self.expect(len(made) == 2, f"{len(made)} keys were made by two presses")
+        # A secret goes with its key, and no other does.
+        shown = browser.evaluate("document.querySelector('.note.good').innerText")
+        first = next(one for one in made if one in shown)
+        browser.evaluate(
+            f"document.querySelector('[aria-label=\"Revoke API key {first}\"]').click()")
+        browser.wait("document.querySelector('dialog[open]')", "a question")
+        self.click("Revoke it", "document.querySelector('dialog')")
+        browser.wait(f"!document.querySelector('main').innerText.includes({first!r})", "its end")
+        self.expect(browser.evaluate(f"{secrets}.length") == 1, "the other secret went, too")
+        self.sound("keys")
+
     def published(self):
         """What was committed is counted, each once: not what was sent again, and not only what a
         backend sent."""
@@ -472,7 +516,7 @@ def main():
     try:
         visit = Mishaps(browser, given)
         visit.enter(given.admin_token)
-        for name in ("late", "overtaken", "replaced", "published", "jumped", "steps",
+        for name in ("late", "overtaken", "replaced", "keys", "published", "jumped", "steps",
                      "silent", "another", "long"):
             if given.only in (None, name):
                 getattr(visit, name)()
