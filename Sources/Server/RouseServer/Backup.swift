@@ -32,6 +32,8 @@ public enum Backup {
         /// Feeds whose cursors are void, and session tokens that let nobody in any more.
         public var users: UInt64
         public var tokens: UInt64
+        /// Tokens of operators, which let nobody into the console any more.
+        public var consoleTokens: UInt64
     }
 
     /// Copies a store, also one that a server writes, to `path`, checks the copy and gives it its
@@ -100,7 +102,7 @@ public enum Backup {
     /// - Throws: `BackupError`; the store is as it was.
     public static func restore(_ path: String, to store: String) throws(BackupError) -> Restored {
         let contents = try verify(path)
-        var restored = Restored(contents: contents, users: 0, tokens: 0)
+        var restored = Restored(contents: contents, users: 0, tokens: 0, consoleTokens: 0)
         let half = Server.drawnHalf()
         let format = Date.ISO8601FormatStyle(
             dateSeparator: .omitted, dateTimeSeparator: .standard, timeSeparator: .omitted)
@@ -110,11 +112,13 @@ public enum Backup {
                 keepingOldAs: ".before-\(Date().formatted(format))"
             ) { copy throws(StoreError) in
                 for outcome in try copy.commit([.restore(epochHalf: half)]) {
-                    guard case .restored(let users, let tokens) = try outcome.get().answer else {
-                        throw .corrupt("the restore was refused")
-                    }
+                    guard
+                        case .restored(let users, let tokens, let consoleTokens) =
+                            try outcome.get().answer
+                    else { throw .corrupt("the restore was refused") }
                     restored.users = users
                     restored.tokens = tokens
+                    restored.consoleTokens = consoleTokens
                 }
             }
         } catch {
