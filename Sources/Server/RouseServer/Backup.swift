@@ -39,11 +39,13 @@ public enum Backup {
     /// Copies a store, also one that a server writes, to `path`, checks the copy and gives it its
     /// name. A store of an older schema and its copy keep that.
     ///
-    /// - Parameter progress: bytes copied, and of how many.
+    /// - Parameters:
+    ///   - progress: bytes copied, and of how many.
+    ///   - making: told the files that are in the making, and none when the copy is whole.
     /// - Throws: `BackupError`; nothing has changed.
     public static func make(
         store: String, to path: String, replaces: Bool,
-        progress: (UInt64, UInt64) -> Void = { _, _ in }
+        progress: (UInt64, UInt64) -> Void = { _, _ in }, making: ([String]) -> Void = { _ in }
     ) throws(BackupError) -> Contents {
         guard FileManager.default.fileExists(atPath: store) else {
             throw BackupError(
@@ -67,7 +69,7 @@ public enum Backup {
         do throws(StoreError) {
             try SQLiteBackup.copy(
                 store: store, to: path, replaces: replaces,
-                progress: { progress($0.copied, $0.total) },
+                progress: { progress($0.copied, $0.total) }, making: making,
                 check: { file throws(StoreError) in
                     isUnsound = true
                     contents = try self.contents(of: file)

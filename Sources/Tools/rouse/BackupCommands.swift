@@ -1,3 +1,4 @@
+import EventLoop
 import FoundationEssentials
 import RouseServer
 
@@ -25,10 +26,11 @@ extension Rouse {
                 notes: """
                     The server goes on: the copy holds everything acknowledged before it began, and
                     nothing of what came later. FILE appears under its name only when it is whole,
-                    checked and on disk, readable by its owner alone. It holds message texts and
-                    push keys: keep it like the store. Copy it to another machine; the only disk is
-                    what a backup is for. --force leaves devices, pipes, directories and symbolic
-                    links alone: name the file that a link leads to.
+                    checked and on disk, readable by its owner alone; until then it is
+                    FILE.partial, which SIGHUP, SIGINT and SIGTERM remove. It holds message texts
+                    and push keys: keep it like the store. Copy it to another machine; the only
+                    disk is what a backup is for. --force leaves devices, pipes, directories and
+                    symbolic links alone: name the file that a link leads to.
                     A store or a backup that an older program has made is taken, too, and keeps its
                     schema; one of a newer program is refused.
                     Exit status: 65 --verify found it bad, or the store is, 69 there is no store,
@@ -76,11 +78,12 @@ extension Rouse {
         } else {
             let progress = Progress()
             contents = try Backup.make(
-                store: try storePath(arguments), to: file, replaces: arguments.has("force")
-            ) { copied, total in
-                let percent = total > 0 ? Double(copied) * 100 / Double(total) : 100
-                progress.show("copied \(copied >> 20) of \(total >> 20) MiB (\(Int(percent)) %)")
-            }
+                store: try storePath(arguments), to: file, replaces: arguments.has("force"),
+                progress: { copied, total in
+                    let percent = total > 0 ? Double(copied) * 100 / Double(total) : 100
+                    progress.show(
+                        "copied \(copied >> 20) of \(total >> 20) MiB (\(Int(percent)) %)")
+                }, making: { Signals.removeAtEnd($0) })
             progress.end()
         }
         if arguments.has("json") {
