@@ -40,6 +40,31 @@ import Testing
         #expect(held.errors.contains("it'\\''s here/rouse.db.lock'` names it"), "\(held.errors)")
     }
 
+    @Test(
+        "the next steps of a new app can be run as they stand, whatever its name",
+        arguments: ["shop", "-x", "--json", "it's a shop"])
+    func nextSteps(name: String) throws {
+        let program = try Program()
+        let made = try program.rouse("app", "create", "--new-store", "--", name)
+        #expect(made.status == 0, "\(made.errors)")
+        let steps = made.output.split(separator: "\n").filter { $0.contains("rouse app ") }
+        #expect(steps.count == 3)
+        let step = try #require(steps.first { $0.contains("api-key create") })
+        // Behind the line stands what it is for.
+        let line = String(step.prefix(upTo: try #require(step.range(of: "  its")).lowerBound))
+            .replacing("rouse app", with: "\"$R\" app")
+        let key = try program.run(["/bin/bash", "-c", line], settings: ["R": Program.path])
+        #expect(key.status == 0 && key.output.hasPrefix("rk_"), "\(line): \(key.all)")
+        // So can what is said of a secret that is lost.
+        let lost = try program.run(
+            ["/bin/bash", "-c", "\"$R\" app api-key create -- \"$N\" > /dev/full"],
+            settings: ["R": Program.path, "N": name])
+        let advice = String(lost.errors.split(separator: "`").dropFirst().first ?? "")
+            .replacing("rouse app", with: "\"$R\" app")
+        let end = try program.run(["/bin/bash", "-c", advice], settings: ["R": Program.path])
+        #expect(end.status == 0, "\(advice): \(end.all)")
+    }
+
     @Test("a time out of its range is told as a time")
     func times() throws {
         let program = try Program()
