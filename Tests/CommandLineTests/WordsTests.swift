@@ -79,9 +79,20 @@ import Testing
         .enabled(if: Program.find("script") != nil, "script is not installed"))
     func names() throws {
         let program = try Program()
+        // No such app is made any more; one of an earlier version may be there.
         let name = "sh\u{202E}op"
-        let made = try program.rouse("app", "create", "--new-store", name)
+        let made = try program.rouse("app", "create", "--new-store", "shop")
         #expect(made.status == 0, "\(made.errors)")
+        let refused = try program.rouse("app", "create", name)
+        #expect(refused.status == 1, "\(refused.all)")
+        #expect(refused.errors.contains("APP must not hold U+202E"), "\(refused.errors)")
+        let renamed = try program.run([
+            "/usr/bin/python3", "-c",
+            "import sqlite3, sys\nstore = sqlite3.connect(sys.argv[1])\n"
+                + "store.execute('UPDATE app SET app = ?', sys.argv[2:])\nstore.commit()",
+            program.path("rouse.db"), name,
+        ])
+        #expect(renamed.status == 0, "\(renamed.errors)")
         let piped = try program.rouse("app", "list")
         #expect(piped.output.contains(name), "\(piped.output)")
         let shown = try program.run([
