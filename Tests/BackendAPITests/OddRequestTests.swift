@@ -2,9 +2,61 @@ import Feed
 import Foundation
 import Model
 import Testing
+import Wake
 
-/// What a backend or an operator seldom means: it is refused in words, or stands in the description.
+/// What a backend seldom means: it is refused in words, or stands in the description.
 @Suite struct OddRequestTests {
+    private static let id = "0190a1b2-c3d4-7123-8456-789abcdef012"
+
+    private func withShop(_ body: (TestServer, String) throws -> Void) throws {
+        let server = try TestServer()
+        defer { server.stop() }
+        try body(server, try server.makeApp("shop"))
+    }
+
+    private struct Operation {
+        let method: String
+        let path: String
+        var takesBody = false
+    }
+
+    /// The operations of an app's backend, as the description lists them.
+    private static func operations() throws -> [Operation] {
+        let file = SpecificationTests.root.appendingPathComponent("Protocol/backend-api.yaml")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        var all: [Operation] = []
+        var path = ""
+        for line in text.split(separator: "\n").drop(while: { $0 != "paths:" }) {
+            if line.hasPrefix("components:") { break }
+            if let found = line.wholeMatch(of: #/  (/.*):/#) { path = String(found.1) }
+            if let found = line.wholeMatch(of: #/    (get|put|post|delete|patch):/#) {
+                all.append(Operation(method: found.1.uppercased(), path: path))
+            }
+            if line == "      requestBody:" { all[all.count - 1].takesBody = true }
+        }
+        return all.filter { $0.path.hasPrefix("/v1/") }
+    }
+
+    @Test("a body is refused wherever the description lists none, and there alone")
+    func bodies() throws {
+        let operations = try Self.operations()
+        #expect(operations.count { $0.takesBody } > 12)
+        #expect(operations.count { !$0.takesBody } > 30)
+        try withShop { server, key throws in
+            for operation in operations {
+                let path = operation.path.replacing(#/\{[a-z_]+\}/#, with: Self.id)
+                let answer = try server.send(operation.method, path, key: key, "{}")
+                let words = "\(operation.method) takes no body here"
+                #expect(
+                    answer.body.contains(words) != operation.takesBody,
+                    "\(operation.method) \(path): \(answer.status) \(answer.body)")
+                if !operation.takesBody { #expect(answer.status == 400) }
+                // Who has no key learns nothing of it.
+                #expect(try server.send(operation.method, path, "{}").status == 401)
+            }
+        }
+    }
+
     @Test("an app whose name hides something is not made; one that is there already goes on")
     func names() throws {
         let server = try TestServer()
