@@ -57,6 +57,22 @@ import Wake
         }
     }
 
+    @Test("a parameter that is there and empty is refused")
+    func emptyParameters() throws {
+        try withShop { server, key throws in
+            for path in [
+                "/v1/users?prefix=", "/v1/users?prefix", "/v1/users?limit=", "/v1/users?cursor=",
+                "/v1/conversations/\(Self.id)/messages?order=", "/v1/scheduled?state=",
+                "/v1/push/feedback?after=", "/v1/messages/\(Self.id)/explain?user=",
+            ] {
+                let answer = try server.send("GET", path, key: key)
+                #expect(answer.status == 400, "\(path): \(answer.body)")
+            }
+            let revoke = "/v1/users/anna/sessions/revoke?reauthenticate="
+            #expect(try server.send("POST", revoke, key: key).status == 400)
+        }
+    }
+
     @Test("an app whose name hides something is not made; one that is there already goes on")
     func names() throws {
         let server = try TestServer()
