@@ -73,6 +73,36 @@ import Wake
         }
     }
 
+    @Test("a reference's end is kept as it was given, also one that has passed, or refused")
+    func references() throws {
+        try withShop { server, key throws in
+            let made = try server.send(
+                "POST", "/v1/conversations", key: key,
+                #"{"id":"\#(Self.id)","participants":["anna"]}"#)
+            #expect(made.status == 201)
+            func publish(_ end: String) throws -> Exchange {
+                let digest = "n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="
+                let reference =
+                    #"{"url":"https://x.example/1","size":9,"digest":"\#(digest)","#
+                    + #""expires_at":"\#(end)"}"#
+                return try server.send(
+                    "POST", "/v1/conversations/\(Self.id)/messages", key: key,
+                    #"{"parts":[{"mime_type":"a/b","reference":\#(reference)}]}"#)
+            }
+            for end in ["1970-01-01T00:00:00.001Z", "2020-01-01T00:00:00.000Z"] {
+                let published = try publish(end)
+                #expect(published.status == 201, "\(published.body)")
+                let id = try #require(try published.json["id"].string)
+                let shown = try server.send("GET", "/v1/messages/\(id)", key: key)
+                let reference = try shown.json["parts"][0]["reference"]
+                #expect(reference["expires_at"].string == end)
+            }
+            let refused = try publish("1970-01-01T00:00:00Z")
+            #expect(refused.status == 400)
+            #expect(refused.body.contains("expires_at: must be after 1970-01-01T00:00:00Z"))
+        }
+    }
+
     @Test("an app whose name hides something is not made; one that is there already goes on")
     func names() throws {
         let server = try TestServer()
