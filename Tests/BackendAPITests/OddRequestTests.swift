@@ -103,6 +103,46 @@ import Wake
         }
     }
 
+    @Test("an address to which no delivery can come is refused with what is wrong with it")
+    func webhooks() throws {
+        let long = String(repeating: "a", count: 64)
+        let flaws: [(url: String, words: String)] = [
+            ("ftp://h/", "begin with http"), ("//h/", "begin with http"), ("h.example", "begin"),
+            ("https://u:p@h/", "user or password"), ("https://@h/", "user or password"),
+            ("https://h/#f", "fragment"), ("https://h/#", "fragment"), ("https://h?#", "fragment"),
+            ("https://h/a b", "blanks"), (" https://h/", "blanks"), ("https://h/\u{e9}", "ASCII"),
+            ("https://h:0/", "port"), ("https://h:65536/", "port"), ("https://h:+80/", "port"),
+            ("https://h:99999999999999999999/", "port"), ("https://h:8a/", "port"),
+            ("https://", "name a host"), ("https:///x", "name a host"), ("https://?x", "host"),
+            ("https://:80/", "name a host"), ("https://a..b/", "host of letters"),
+            ("https://.h/", "host of letters"), ("https://-h/", "host of letters"),
+            ("https://\(long).example/", "host of letters"), ("https://[zz]/", "brackets"),
+            ("https://[::1/", "host of letters"), ("https://[127.0.0.1]/", "brackets"),
+            ("https://%31%32%37.0.0.1/", "host of letters"), ("https://h%00/", "host of letters"),
+            ("https://ex<a>mple/", "host of letters"), ("https://h\\\\.evil/", "host of letters"),
+            ("https://::1/", "brackets"),
+            ("https://h/" + String(repeating: "a", count: 2_048), "2048 bytes"),
+        ]
+        try withShop { server, key throws in
+            for (url, words) in flaws {
+                let answer = try server.send(
+                    "POST", "/v1/webhooks", key: key, #"{"url":"\#(url)"}"#)
+                #expect(answer.status == 400, "\(url): \(answer.body)")
+                let detail = try answer.json["detail"].string ?? ""
+                #expect(detail.hasPrefix("url: ") && detail.contains(words), "\(url): \(detail)")
+            }
+            for url in [
+                "https://h", "HTTPS://H/", "http://h.example.:8080/a?b=c", "http://my_host:/",
+                "https://[2001:db8::1]:443/x", "https://192.0.2.1/", "https://xn--nxa.example/%20",
+                "https://h/a@b:c",
+            ] {
+                let answer = try server.send(
+                    "POST", "/v1/webhooks", key: key, #"{"url":"\#(url)"}"#)
+                #expect(answer.status == 201, "\(url): \(answer.body)")
+            }
+        }
+    }
+
     @Test("an app whose name hides something is not made; one that is there already goes on")
     func names() throws {
         let server = try TestServer()
