@@ -103,6 +103,37 @@ import Wake
         }
     }
 
+    @Test("a user whom only an announcement named is one whose blocks can be set")
+    func announced() throws {
+        try withShop { server, key throws in
+            let block = "/v1/users/anna/blocks/ben"
+            #expect(try server.send("PUT", block, key: key).status == 404)
+            let announced = try server.send(
+                "POST", "/v1/announcements", key: key,
+                #"{"users":["anna"],"parts":[{"mime_type":"a/b","text":""}]}"#)
+            #expect(announced.status == 201)
+            #expect(try server.send("GET", "/v1/users/anna", key: key).status == 200)
+            #expect(try server.send("PUT", block, key: key).status == 204)
+            let blocks = try server.send("GET", "/v1/users/anna/blocks", key: key)
+            #expect(try blocks.json["blocks"][0]["user"].string == "ben")
+        }
+    }
+
+    @Test("an idempotency key belongs to the path as it was written")
+    func writtenPaths() throws {
+        try withShop { server, key throws in
+            _ = try server.openDevice("shop", user: "anna")
+            let once = ["idempotency-key": "once"]
+            for (path, status) in [
+                ("/v1/users/anna/blocks/ben", 204), ("/v1/users/anna/blocks/ben", 204),
+                ("/v1/users/%61nna/blocks/ben", 409), ("/v1/users/anna/blocks/be%6e", 409),
+            ] {
+                #expect(try server.send("PUT", path, key: key, headers: once).status == status)
+            }
+            #expect(try server.send("PUT", "/v1/users/%61nna/blocks/ben", key: key).status == 204)
+        }
+    }
+
     @Test("an address to which no delivery can come is refused with what is wrong with it")
     func webhooks() throws {
         let long = String(repeating: "a", count: 64)
