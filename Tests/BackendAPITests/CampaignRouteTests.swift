@@ -38,7 +38,7 @@ extension SpecificationTests {
         _ = try server.openDevice("campaigner", user: "anna", device: Self.device)
         try makeCampaigns(server, key)
         try changeTags(server, key)
-        let paused = try send("POST", Self.one + "/pause")
+        let paused = try send("POST", Self.one + "/pause", "", key: key, ["idempotency-key": "p"])
         #expect(try paused.json["state"].string == "paused")
         #expect(try send("POST", Self.one + "/resume").json["state"].string == "scheduled")
         let fate = try send("GET", Self.fates).json["devices"][0]
@@ -52,7 +52,7 @@ extension SpecificationTests {
             #expect(refused.status == 409 && refused.body.contains("make another one"))
         }
         let mismatch = try send(
-            "POST", Self.one + "/cancel", "{}", key: key, ["idempotency-key": "c"])
+            "POST", Self.one + "/cancel", "", key: key, ["idempotency-key": "p"])
         #expect(mismatch.status == 409)
         let piece = try send("GET", Self.all + "?limit=1")
         let next = try #require(try piece.json["next"].string)

@@ -390,6 +390,7 @@ extension TestServer {
     @Test("live numbers come as events: what there is at once, then each as it is taken")
     func live() throws {
         defer { server.stop() }
+        let begun = Int(SystemClock.monotonicMilliseconds()) - 60_000
         let visitor = try ConsoleVisitor.entered(server, role: "read-only")
         func event(_ id: String?) throws -> (name: String, id: String, data: JSONTree) {
             let answer = try visitor.send(
@@ -411,6 +412,10 @@ extension TestServer {
         let next = try event(history.id)
         #expect(next.name == "sample" && next.id != history.id)
         #expect(try #require(next.data["at"].number) > (try #require(history.data[0]["at"].number)))
+        // The page draws by a clock that nobody sets.
+        let places = [history.data[0]["monotonic"].number, next.data["monotonic"].number]
+        #expect(try #require(places[1]) > (try #require(places[0])))
+        #expect(try #require(places[0]) >= begun)
         #expect(next.data["queue_ages"].names.contains("webhooks"))
         // Of the process before, and one that makes no sense.
         for id in ["old-1", "x", "\(next.id)9"] { #expect(try event(id).name == "history") }

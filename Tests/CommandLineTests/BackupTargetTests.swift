@@ -26,6 +26,50 @@ import Testing
         #expect(try program.rouse("backup", "--verify", "copy").status == 0)
     }
 
+    @Test(
+        "a backup that a signal ends leaves nothing behind, and the next one is whole",
+        arguments: [SIGINT, SIGTERM, SIGHUP])
+    func ended(_ signal: Int32) throws {
+        let program = try prepared()
+        // Large enough that its copy is in the making for some time.
+        let ballast = try program.run([
+            "/usr/bin/python3", "-c",
+            """
+            import sqlite3, sys
+            store = sqlite3.connect(sys.argv[1])
+            store.execute("CREATE TABLE ballast (bytes BLOB)")
+            store.executemany("INSERT INTO ballast VALUES (zeroblob(8000000))", [()] * 25)
+            store.commit()
+            """,
+            program.path("rouse.db"),
+        ])
+        try #require(ballast.status == 0, "\(ballast.errors)")
+        let partial = program.path("copy.partial")
+        let backup = Process()
+        backup.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+        // Whoever runs the tests may have it ignore signals.
+        backup.arguments = [
+            "-c",
+            "import os, signal, sys\nfor one in (1, 2, 15): signal.signal(one, signal.SIG_DFL)\n"
+                + "os.execv(sys.argv[1], sys.argv[1:])",
+            Program.path, "backup", "--store", program.path("rouse.db"), program.path("copy"),
+        ]
+        backup.standardError = FileHandle.nullDevice
+        try backup.run()
+        var status = stat()
+        while backup.isRunning, stat(partial, &status) != 0 || status.st_size < 1 << 20 {
+            usleep(500)
+        }
+        kill(backup.processIdentifier, signal)
+        backup.waitUntilExit()
+        #expect(backup.terminationReason == .uncaughtSignal)
+        #expect(backup.terminationStatus == signal)
+        let left = try FileManager.default.contentsOfDirectory(atPath: program.folder.path)
+        #expect(!left.contains { $0.hasPrefix("copy") }, "\(left)")
+        #expect(try program.rouse("backup", "copy").status == 0)
+        #expect(try program.rouse("backup", "--verify", "copy").status == 0)
+    }
+
     @Test("pipes, devices and directories are not replaced")
     func special() throws {
         let program = try prepared()

@@ -57,7 +57,7 @@ import Testing
                 send + ["--canary", "1", "--local-start", "2026-12-01T09:00:00"],
                 "--canary: a share that goes first"
             ),
-            (["app", "webhook", "add", "shop", "--url", "ftp://x"], "--url must be an http"),
+            (["app", "webhook", "add", "shop", "--url", "ftp://x"], "--url must begin with http"),
             (
                 ["app", "webhook", "add", "shop", "--url", "http://x", "--event", "foo"],
                 "--event must be of message.created"

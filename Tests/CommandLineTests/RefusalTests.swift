@@ -19,7 +19,9 @@ import Testing
             ("node list --json", 78), ("backup --json x --config pg.conf", 78),
             ("restore --json x --config pg.conf", 78), ("fleet --json --traffic junk", 65),
             ("fleet --json --traffic gone", 65), ("fleet --json --devices 10 --svg .", 73),
-            ("replay --json junk", 65),
+            ("replay --json junk", 65), ("bogus --json", 64), ("--json", 64), ("app --json", 64),
+            ("app bogus --json", 64), ("app creat --json x", 64), ("help bogus --json", 64),
+            ("serve --check-config --json", 78), ("serve --bogus --json", 64),
         ])
     func json(line: String, status: Int32) throws {
         let program = try Program()
@@ -35,6 +37,40 @@ import Testing
         #expect(problem.exitStatus == status && !problem.title.isEmpty)
         #expect(refused.errors.contains(problem.detail), "\(refused.errors)")
         #expect(problem.type == "urn:rouse:problem:command")
+    }
+
+    @Test("sound settings are one JSON object with --json, and what is wrong beside them in it")
+    func soundSettings() throws {
+        struct Found: Decodable {
+            let isSound: Bool
+            let warnings: [String]
+        }
+        let program = try Program()
+        #expect(try program.rouse("dev", "certificates", "tls").status == 0)
+        try program.write(ServedProgram.base, "rouse.conf")
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        for (mode, count) in [(0o600, 0), (0o644, 1)] {
+            #expect(chmod(program.path("tls/server.key"), mode_t(mode)) == 0)
+            let sound = try program.rouse(
+                "serve", "--config", "rouse.conf", "--check-config", "--json")
+            #expect(sound.status == 0, "\(sound.all)")
+            let found = try decoder.decode(Found.self, from: Data(sound.output.utf8))
+            let warnings = found.warnings.filter { $0.hasPrefix("tls.key_file") }
+            #expect(found.isSound && warnings.count == count, "\(sound.output)")
+        }
+    }
+
+    @Test("the table of commands is that of the ones asked for")
+    func tables() throws {
+        let program = try Program()
+        let all = try TableCommand.all(program)
+        for words in ["serve", "app", "app api-key"] {
+            let table = try program.rouse(words: "help \(words) --json").output
+            let found = try JSONDecoder().decode([TableCommand].self, from: Data(table.utf8))
+            let wanted = all.map(\.name).filter { $0 == words || $0.hasPrefix("\(words) ") }
+            #expect(found.map(\.name) == wanted && !wanted.isEmpty)
+        }
     }
 
     @Test(

@@ -40,6 +40,31 @@ import Testing
         #expect(held.errors.contains("it'\\''s here/rouse.db.lock'` names it"), "\(held.errors)")
     }
 
+    @Test(
+        "the next steps of a new app can be run as they stand, whatever its name",
+        arguments: ["shop", "-x", "--json", "it's a shop"])
+    func nextSteps(name: String) throws {
+        let program = try Program()
+        let made = try program.rouse("app", "create", "--new-store", "--", name)
+        #expect(made.status == 0, "\(made.errors)")
+        let steps = made.output.split(separator: "\n").filter { $0.contains("rouse app ") }
+        #expect(steps.count == 3)
+        let step = try #require(steps.first { $0.contains("api-key create") })
+        // Behind the line stands what it is for.
+        let line = String(step.prefix(upTo: try #require(step.range(of: "  its")).lowerBound))
+            .replacing("rouse app", with: "\"$R\" app")
+        let key = try program.run(["/bin/bash", "-c", line], settings: ["R": Program.path])
+        #expect(key.status == 0 && key.output.hasPrefix("rk_"), "\(line): \(key.all)")
+        // So can what is said of a secret that is lost.
+        let lost = try program.run(
+            ["/bin/bash", "-c", "\"$R\" app api-key create -- \"$N\" > /dev/full"],
+            settings: ["R": Program.path, "N": name])
+        let advice = String(lost.errors.split(separator: "`").dropFirst().first ?? "")
+            .replacing("rouse app", with: "\"$R\" app")
+        let end = try program.run(["/bin/bash", "-c", advice], settings: ["R": Program.path])
+        #expect(end.status == 0, "\(advice): \(end.all)")
+    }
+
     @Test("a time out of its range is told as a time")
     func times() throws {
         let program = try Program()
@@ -54,9 +79,20 @@ import Testing
         .enabled(if: Program.find("script") != nil, "script is not installed"))
     func names() throws {
         let program = try Program()
+        // No such app is made any more; one of an earlier version may be there.
         let name = "sh\u{202E}op"
-        let made = try program.rouse("app", "create", "--new-store", name)
+        let made = try program.rouse("app", "create", "--new-store", "shop")
         #expect(made.status == 0, "\(made.errors)")
+        let refused = try program.rouse("app", "create", name)
+        #expect(refused.status == 1, "\(refused.all)")
+        #expect(refused.errors.contains("APP must not hold U+202E"), "\(refused.errors)")
+        let renamed = try program.run([
+            "/usr/bin/python3", "-c",
+            "import sqlite3, sys\nstore = sqlite3.connect(sys.argv[1])\n"
+                + "store.execute('UPDATE app SET app = ?', sys.argv[2:])\nstore.commit()",
+            program.path("rouse.db"), name,
+        ])
+        #expect(renamed.status == 0, "\(renamed.errors)")
         let piped = try program.rouse("app", "list")
         #expect(piped.output.contains(name), "\(piped.output)")
         let shown = try program.run([

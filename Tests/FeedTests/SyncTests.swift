@@ -128,7 +128,8 @@ struct CursorTests {
             try world.ask(.restore(epochHalf: 77))
         }
         #expect(
-            try world.ask(.restore(epochHalf: 78)) == .restored(users: 2, tokens: 1))
+            try world.ask(.restore(epochHalf: 78))
+                == .restored(users: 2, tokens: 1, consoleTokens: 0))
         #expect(try world.all(SessionTokenRecord.self).isEmpty)
         let synced = try sync(opened.session, SyncFrame(cursor: cursor, applied: 3))
         #expect(synced.reset == .epochChanged && synced.epoch.high == 78)

@@ -1,16 +1,19 @@
 #!/usr/bin/python3
 """What goes wrong while an operator is at the console, in a headless Chromium: answers that come
 when another page is open, a server that is silent, another login in the same browser, names that
-are long or look like a way upwards. Each is looked at where the operator sees it.
+are long or look like a way upwards, requests sent twice, a clock that is set. Each is looked at
+where the operator sees it.
 
 usage: console_mishaps.py --console PORT --admin-token T --reader-token T --push-key FILE
-    --server PID --api PORT --api-key KEY --app APP [--only NAME] [--pictures DIR]
+    --server PID --port P --ca FILE --key FILE --kid KID --api PORT --api-key KEY --app APP
+    [--only NAME] [--pictures DIR]
 """
 import argparse
 import http.client
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -32,6 +35,31 @@ HOLD = """(() => {
 PASS = "window.fetch = window.realFetch; true"
 LET_GO = "held.splice(0, 1).forEach((go) => go()); true"
 HAPPENED = "new Promise((then) => setTimeout(() => then(true), 300))"
+
+# The overview's stream, of samples that the test makes.
+STREAM = """(() => {
+  window.realSource ??= window.EventSource;
+  const samples = %s;
+  window.EventSource = class {
+    static CLOSED = 2;
+    constructor() {
+      this.on = {};
+      setTimeout(() => this.on.history({ data: JSON.stringify(samples) }));
+    }
+    addEventListener(name, then) { this.on[name] = then; }
+    close() {}
+  };
+})()"""
+# Where the dots of the graph with this title stand, and the times below it.
+DRAWN = """(() => {
+  const graph = [...document.querySelectorAll("figure")].find(
+    (one) => one.querySelector("h2").innerText === %r);
+  const dots = graph?.querySelector("polyline")?.getAttribute("points") ?? "";
+  return {
+    dots: dots.split(" ").filter((dot) => dot).map((dot) => dot.split(",").map(Number)),
+    times: [...graph?.querySelectorAll("text") ?? []].slice(-2).map((one) => one.textContent),
+  };
+})()"""
 
 # Boxes with more in them than they show, and tables that have to be pushed aside.
 CUT = """[...document.querySelectorAll(
@@ -71,11 +99,11 @@ class Mishaps(Visit):
         self.login(token)
         self.browser.wait("document.querySelector('.who')", "a page")
 
-    def backend(self, method, path, body, key=None):
+    def backend(self, method, path, body, key=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.given.api)
         connection.request(method, path, json.dumps(body), {
             "content-type": "application/json",
-            "authorization": f"Bearer {key or self.given.api_key}"})
+            "authorization": f"Bearer {key or self.given.api_key}", **headers})
         answer = connection.getresponse()
         text = answer.read().decode()
         if answer.status >= 300:
@@ -178,6 +206,109 @@ class Mishaps(Visit):
         self.says(f"Replaced: {app}, production, default")
         self.expect(kept() == "OTHER12345", f"it was not replaced: {kept()}")
         self.sound("replaced")
+
+    def keys(self):
+        """While an API key is on its way no press makes another, and each secret stays in sight."""
+        browser, app = self.browser, "keyed"
+        self.console("POST", ["apps"], {"app": app})
+        secrets = "[...document.querySelectorAll('.secret')].map((one) => one.innerText)"
+        button = ("[...document.querySelectorAll('button')]"
+                  ".find((one) => one.innerText === 'Make an API key')")
+        self.go_to(f"apps/{app}", app)
+        ids = ("[...document.querySelectorAll('[aria-label^=\"Revoke API key\"]')]"
+               ".map((one) => one.ariaLabel.slice(15))")
+        self.hold("POST", "/api-keys")
+        browser.evaluate(f"{button}.click(); {button}.click(); true")
+        self.held()
+        # Nor where the page is drawn anew meanwhile.
+        self.click("Suspend")
+        browser.wait("document.querySelector('dialog[open]')", "a question")
+        self.click("Suspend it", "document.querySelector('dialog')")
+        state = "document.querySelector('.head .badge').innerText"
+        browser.wait(f"{state} === 'suspended'", "suspended")
+        self.click("Resume")
+        browser.wait(f"{state} === 'active'", "resumed")
+        self.expect(browser.evaluate(f"{button}.disabled"), "a second press would make a key")
+        browser.evaluate(PASS)
+        self.let_go()
+        browser.wait(f"{secrets}.length === 1", "the secret")
+        self.click("Make an API key")
+        browser.wait(f"{secrets}.length === 2", "both secrets")
+        self.expect(len(set(browser.evaluate(secrets))) == 2, "one secret stands there twice")
+        # The second click of a double one.
+        browser.evaluate(f"{button}.dispatchEvent(new MouseEvent('click', {{detail: 2}})); true")
+        browser.evaluate(HAPPENED)
+        made = browser.evaluate(ids)
+        self.expect(len(made) == 2, f"{len(made)} keys were made by two presses")
+        # A secret goes with its key, and no other does.
+        shown = browser.evaluate("document.querySelector('.note.good').innerText")
+        first = next(one for one in made if one in shown)
+        browser.evaluate(
+            f"document.querySelector('[aria-label=\"Revoke API key {first}\"]').click()")
+        browser.wait("document.querySelector('dialog[open]')", "a question")
+        self.click("Revoke it", "document.querySelector('dialog')")
+        browser.wait(f"!document.querySelector('main').innerText.includes({first!r})", "its end")
+        self.expect(browser.evaluate(f"{secrets}.length") == 1, "the other secret went, too")
+        self.sound("keys")
+
+    def published(self):
+        """What was committed is counted, each once: not what was sent again, and not only what a
+        backend sent."""
+        browser, given = self.browser, self.given
+        told = ("[...document.querySelectorAll('.tile')].find((one) => "
+                "one.querySelector('dt').innerText === 'Publishes since start')"
+                "?.querySelector('dd').innerText")
+        self.go_to("", "Overview")
+        browser.wait(f"/^\\d+$/.test({told})", "a number")
+        before = int(browser.evaluate(told))
+        made = self.backend("POST", "/v1/conversations", {"participants": ["dan", "eva"]})
+        parts = [{"mime_type": "text/plain", "text": "once"}]
+        for _ in range(3):
+            for path, body in (
+                    (f"/v1/conversations/{made['id']}/messages", {"parts": parts}),
+                    ("/v1/announcements", {"users": ["dan", "eva"], "parts": parts})):
+                self.backend("POST", path, body, **{"idempotency-key": path[:20]})
+        # A device sends one message, and sends it again.
+        here = os.path.dirname(os.path.abspath(__file__))
+        subprocess.run(
+            [sys.executable, os.path.join(here, "client.py"), "--port", given.port, "--ca",
+             given.ca, "--app", given.app, "--key", given.key, "--kid", given.kid],
+            check=True, stdout=subprocess.DEVNULL)
+        browser.wait(f"{told} === '{before + 3}'", f"{before + 3} publishes")
+        drawn = DRAWN % "Publishes"
+        count = len(browser.evaluate(drawn)["dots"])
+        browser.wait(f"({drawn}).dots.length > {count} + 1", "later samples")
+        self.expect(browser.evaluate(told) == str(before + 3), "more was counted than published")
+
+    def jumped(self):
+        """A clock that is set bends no graph: samples stand where they were taken."""
+        browser = self.browser
+        start = int(time.mktime((2026, 11, 21, 14, 0, 0, 0, 0, -1))) * 1000
+        samples = [{
+            # An hour ahead after ten, and an hour behind after twenty.
+            "at": start + 2000 * number + (0, 3_600_000, -3_600_000)[number // 10],
+            "monotonic": 5_000 + 2000 * number, "connections": number, "sessions": 0,
+            "published": 4 * number, "deltas": 0, "sync_requests": 0, "wakes": {}, "pushes": 0,
+            "push_milliseconds": 0, "push_buckets": [], "queue_ages": {}, "commits": 0,
+            "commit_milliseconds": 0, "longest_commit_milliseconds": 0, "waiting_requests": 0,
+        } for number in range(30)]
+        self.go_to("apps", "Apps")
+        browser.evaluate(STREAM % json.dumps(samples))
+        self.go_to("", "Overview")
+        browser.wait("document.querySelector('.live.on')", "live numbers")
+        drawn = browser.evaluate(DRAWN % "Publishes")
+        across = [dot[0] for dot in drawn["dots"]]
+        gaps = [later - earlier for earlier, later in zip(across, across[1:])]
+        self.expect(len(gaps) == 28 and max(gaps) - min(gaps) < 0.5 and min(gaps) > 0,
+                    f"samples 2 s apart stand so far from each other: {gaps}")
+        self.expect(len({dot[1] for dot in drawn["dots"]}) == 1, f"2 a second is drawn as {drawn}")
+        # The axis ends when clocks showed it.
+        ends = browser.evaluate(
+            "new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })"
+            f".format({samples[-1]['at']})")
+        self.expect(drawn["times"][1] == ends, f"the axis ends at {drawn['times']}, not {ends}")
+        browser.evaluate("window.EventSource = window.realSource; true")
+        self.sound("jumped")
 
     def steps(self):
         """Users whose names are steps of a path, which browsers take out of an address."""
@@ -371,7 +502,8 @@ class Mishaps(Visit):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("console", "admin-token", "reader-token", "push-key", "app", "api-key"):
+    for name in ("console", "admin-token", "reader-token", "push-key", "app", "api-key", "port",
+                 "ca", "key", "kid"):
         parser.add_argument("--" + name, required=True)
     for name in ("server", "api"):
         parser.add_argument("--" + name, type=int, required=True)
@@ -384,7 +516,8 @@ def main():
     try:
         visit = Mishaps(browser, given)
         visit.enter(given.admin_token)
-        for name in ("late", "overtaken", "replaced", "steps", "silent", "another", "long"):
+        for name in ("late", "overtaken", "replaced", "keys", "published", "jumped", "steps",
+                     "silent", "another", "long"):
             if given.only in (None, name):
                 getattr(visit, name)()
                 print("ok", name)

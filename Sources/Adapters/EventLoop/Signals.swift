@@ -42,6 +42,35 @@ public enum Signals {
         hangUpCame.exchange(false, ordering: .relaxed)
     }
 
+    /// Has these files removed where SIGHUP, SIGINT or SIGTERM ends the process, which they do as
+    /// ever; none: of those named before, none any more. A signal that is ignored stays so. From
+    /// one thread.
+    public static func removeAtEnd(_ paths: [String]) {
+        // What was named before is not let go of: the handler may be at it.
+        guard !paths.isEmpty else { return removedAtEnd.store(0, ordering: .releasing) }
+        let names = Names.allocate(capacity: paths.count + 1)
+        for (place, path) in paths.enumerated() { names[place] = strdup(path) }
+        names[paths.count] = nil
+        removedAtEnd.store(UInt(bitPattern: names), ordering: .releasing)
+        for kind in [Kind.hangUp, .interrupt, .terminate] {
+            var standing = sigaction()
+            sigaction(kind.number, nil, &standing)
+            let handler = standing.__sigaction_handler.sa_handler
+            guard unsafeBitCast(handler, to: Int.self) != unsafeBitCast(SIG_IGN, to: Int.self)
+            else { continue }
+            _ = signal(kind.number) { number in
+                // Only what POSIX lets a handler call.
+                var name = Names(bitPattern: removedAtEnd.load(ordering: .acquiring))
+                while let path = name?.pointee {
+                    unlink(path)
+                    name = name?.advanced(by: 1)
+                }
+                signal(number, SIG_DFL)
+                raise(number)
+            }
+        }
+    }
+
     /// Calls `handler` on the loop for each arrival (several quick ones may become one). While
     /// watched, the signal's default effect is off.
     public static func watch(
@@ -73,6 +102,10 @@ public final class SignalWatch: LoopHandle {
 }
 
 private let hangUpCame = Atomic(false)
+/// C strings with a null behind them.
+private typealias Names = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+/// Where they stand; 0: nowhere.
+private let removedAtEnd = Atomic<UInt>(0)
 
 private func signalDidArrive(_ signal: UnsafeMutablePointer<uv_signal_t>?, _ number: Int32) {
     owner(signal?.pointee.data, SignalWatch.self).didArrive()

@@ -38,16 +38,18 @@ public enum SQLiteBackup {
     /// GiB at least) gives up: it must not fill the disk of the server.
     ///
     /// The copy is written beside `path` (`path.partial`), synced, checked by `check`, and only
-    /// then gets its name. A copy that was broken off is overwritten by the next.
+    /// then gets its name. A copy that was broken off, and not removed, is overwritten by the next.
     ///
     /// - Parameters:
     ///   - replaces: an existing plain file of this name is replaced; nothing else ever is.
     ///   - journalMax: how far the journal may grow instead.
+    ///   - making: told the files that are in the making, once nobody else makes them, and none
+    ///     before the copy gets its name.
     ///   - check: throws if the copy, under its name of the moment, is not good.
     /// - Throws: `.unavailable`, `.full`: nothing has changed.
     public static func copy(
         store: String, to path: String, replaces: Bool, journalMax: UInt64? = nil,
-        progress: (Progress) -> Void = { _ in },
+        progress: (Progress) -> Void = { _ in }, making: ([String]) -> Void = { _ in },
         check: (SQLiteBackupFile) throws(StoreError) -> Void
     ) throws(StoreError) {
         guard FileSteps.exists(store) else { throw .unavailable("there is no store at \(store)") }
@@ -60,6 +62,7 @@ public enum SQLiteBackup {
         let partial = "\(path).partial"
         let hold = try PartialFile(partial)
         defer { withExtendedLifetime(hold) {} }
+        making([partial] + ["-journal", "-wal", "-shm"].map { partial + $0 })
         do throws(StoreError) {
             let size = UInt64(try FileSteps.size(of: store))
             try copy(
@@ -73,9 +76,11 @@ public enum SQLiteBackup {
             }
             // It may have come while the copy was made.
             try refuseTarget(path)
+            making([])
             try FileSteps.rename(partial, to: path, replaces: replaces)
         } catch {
             FileSteps.remove(partial)
+            making([])
             throw error
         }
     }

@@ -32,16 +32,20 @@ public enum Backup {
         /// Feeds whose cursors are void, and session tokens that let nobody in any more.
         public var users: UInt64
         public var tokens: UInt64
+        /// Tokens of operators, which let nobody into the console any more.
+        public var consoleTokens: UInt64
     }
 
     /// Copies a store, also one that a server writes, to `path`, checks the copy and gives it its
     /// name. A store of an older schema and its copy keep that.
     ///
-    /// - Parameter progress: bytes copied, and of how many.
+    /// - Parameters:
+    ///   - progress: bytes copied, and of how many.
+    ///   - making: told the files that are in the making, and none when the copy is whole.
     /// - Throws: `BackupError`; nothing has changed.
     public static func make(
         store: String, to path: String, replaces: Bool,
-        progress: (UInt64, UInt64) -> Void = { _, _ in }
+        progress: (UInt64, UInt64) -> Void = { _, _ in }, making: ([String]) -> Void = { _ in }
     ) throws(BackupError) -> Contents {
         guard FileManager.default.fileExists(atPath: store) else {
             throw BackupError(
@@ -65,7 +69,7 @@ public enum Backup {
         do throws(StoreError) {
             try SQLiteBackup.copy(
                 store: store, to: path, replaces: replaces,
-                progress: { progress($0.copied, $0.total) },
+                progress: { progress($0.copied, $0.total) }, making: making,
                 check: { file throws(StoreError) in
                     isUnsound = true
                     contents = try self.contents(of: file)
@@ -100,7 +104,7 @@ public enum Backup {
     /// - Throws: `BackupError`; the store is as it was.
     public static func restore(_ path: String, to store: String) throws(BackupError) -> Restored {
         let contents = try verify(path)
-        var restored = Restored(contents: contents, users: 0, tokens: 0)
+        var restored = Restored(contents: contents, users: 0, tokens: 0, consoleTokens: 0)
         let half = Server.drawnHalf()
         let format = Date.ISO8601FormatStyle(
             dateSeparator: .omitted, dateTimeSeparator: .standard, timeSeparator: .omitted)
@@ -110,11 +114,13 @@ public enum Backup {
                 keepingOldAs: ".before-\(Date().formatted(format))"
             ) { copy throws(StoreError) in
                 for outcome in try copy.commit([.restore(epochHalf: half)]) {
-                    guard case .restored(let users, let tokens) = try outcome.get().answer else {
-                        throw .corrupt("the restore was refused")
-                    }
+                    guard
+                        case .restored(let users, let tokens, let consoleTokens) =
+                            try outcome.get().answer
+                    else { throw .corrupt("the restore was refused") }
                     restored.users = users
                     restored.tokens = tokens
+                    restored.consoleTokens = consoleTokens
                 }
             }
         } catch {

@@ -11,6 +11,13 @@ public enum NewEpoch {
         public var users: UInt64
         /// Session tokens that were dropped.
         public var tokens: UInt64
+        /// Tokens of operators that were dropped.
+        public var consoleTokens: UInt64
+
+        private enum CodingKeys: String, CodingKey {
+            case users, tokens
+            case consoleTokens = "console_tokens"
+        }
     }
 
     /// Draws the store's half of every epoch anew, with all that a restore does beside it, in one
@@ -38,11 +45,11 @@ public enum NewEpoch {
             do throws(StoreError) {
                 let request = StoreRequest.restore(epochHalf: Server.drawnHalf())
                 guard
-                    case .restored(let users, let tokens) = try store.commit([request])
-                        .first?.get().answer
+                    case .restored(let users, let tokens, let consoleTokens) =
+                        try store.commit([request]).first?.get().answer
                 else { throw .conflict("the store refuses a new epoch") }
                 _ = try? store.commit([.administer(.settleAudit(number, status: 200))])
-                return Drawn(users: users, tokens: tokens)
+                return Drawn(users: users, tokens: tokens, consoleTokens: consoleTokens)
             } catch {
                 // Of a commit whose answer was lost nobody knows what came: its row stays open.
                 if case .unavailable = error { throw error }

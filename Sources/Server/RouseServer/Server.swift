@@ -84,6 +84,7 @@ public final class Server: Sendable {
         let deliveries = Webhooks.Doorbell()
         let board = PushStatusBoard()
         let wakes = WakeMetrics(metrics)
+        let publishes = PublishMetrics(metrics)
         let schedule = ScheduleMetrics(metrics)
         let place = configuration.storePlace
         let node =
@@ -129,6 +130,7 @@ public final class Server: Sendable {
                     hints?.take(standing)
                 }
                 wakes.note(effects.wakes)
+                publishes.note(effects.published)
                 schedule.note(effects.schedule)
                 withdrawals.add(effects.detached)
                 if effects.ringsPushes { pushes.ring() }

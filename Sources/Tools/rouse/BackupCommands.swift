@@ -1,3 +1,4 @@
+import EventLoop
 import FoundationEssentials
 import RouseServer
 
@@ -25,10 +26,11 @@ extension Rouse {
                 notes: """
                     The server goes on: the copy holds everything acknowledged before it began, and
                     nothing of what came later. FILE appears under its name only when it is whole,
-                    checked and on disk, readable by its owner alone. It holds message texts and
-                    push keys: keep it like the store. Copy it to another machine; the only disk is
-                    what a backup is for. --force leaves devices, pipes, directories and symbolic
-                    links alone: name the file that a link leads to.
+                    checked and on disk, readable by its owner alone; until then it is
+                    FILE.partial, which SIGHUP, SIGINT and SIGTERM remove. It holds message texts
+                    and push keys: keep it like the store. Copy it to another machine; the only
+                    disk is what a backup is for. --force leaves devices, pipes, directories and
+                    symbolic links alone: name the file that a link leads to.
                     A store or a backup that an older program has made is taken, too, and keeps its
                     schema; one of a newer program is refused.
                     Exit status: 65 --verify found it bad, or the store is, 69 there is no store,
@@ -46,9 +48,10 @@ extension Rouse {
                     the two. What was acknowledged after the backup is lost on the server: devices
                     learn at their next connection that history has changed, keep what they have,
                     take a snapshot, and send their own messages of the last 7 days again. Every
-                    user logs in anew. Keys, push credentials, suspensions and deletions of users
-                    are as of the backup: repeat what was changed since. What an older program has
-                    made is brought to this program's schema, which is said; FILE stays as it is.
+                    user logs in anew, and every operator of the console with a new token. Keys,
+                    push credentials, suspensions and deletions of users are as of the backup:
+                    repeat what was changed since. What an older program has made is brought to
+                    this program's schema, which is said; FILE stays as it is.
                     Exit status: 65 FILE is no sound backup, 69 a server has the store open or it
                     cannot be written, 78 the store is in PostgreSQL.
                     """),
@@ -75,11 +78,12 @@ extension Rouse {
         } else {
             let progress = Progress()
             contents = try Backup.make(
-                store: try storePath(arguments), to: file, replaces: arguments.has("force")
-            ) { copied, total in
-                let percent = total > 0 ? Double(copied) * 100 / Double(total) : 100
-                progress.show("copied \(copied >> 20) of \(total >> 20) MiB (\(Int(percent)) %)")
-            }
+                store: try storePath(arguments), to: file, replaces: arguments.has("force"),
+                progress: { copied, total in
+                    let percent = total > 0 ? Double(copied) * 100 / Double(total) : 100
+                    progress.show(
+                        "copied \(copied >> 20) of \(total >> 20) MiB (\(Int(percent)) %)")
+                }, making: { Signals.removeAtEnd($0) })
             progress.end()
         }
         if arguments.has("json") {
@@ -104,11 +108,19 @@ extension Rouse {
             new epoch: the devices of \(restored.users) users take a snapshot; \
             \(restored.tokens) session tokens dropped
             """)
+        sayEnded(consoleTokens: restored.consoleTokens)
         if restored.contents.schema < Backup.schema {
             Terminal.print("brought from schema \(restored.contents.schema) to \(Backup.schema)")
         }
         if let kept = restored.kept { Terminal.print("the store before: \(kept)") }
         return ExitStatus.success
+    }
+
+    /// Also tells operators, whose console asks for a token again.
+    static func sayEnded(consoleTokens: UInt64) {
+        guard consoleTokens > 0 else { return }
+        Terminal.print(
+            "\(consoleTokens) console tokens dropped; make new ones with `rouse console token`")
     }
 
     private static func words(_ contents: Backup.Contents) -> String {
@@ -136,6 +148,7 @@ extension Rouse {
         let schema: Int
         let kept: String?
         let tokensDropped: UInt64?
+        let consoleTokensDropped: UInt64?
     }
 
     private static func json(
@@ -148,7 +161,8 @@ extension Rouse {
             file: file, bytes: contents.bytes, asOf: contents.asOf.map(text), apps: contents.apps,
             users: contents.users, devices: contents.devices,
             conversations: contents.conversations, messages: contents.messages,
-            schema: contents.schema, kept: restored?.kept, tokensDropped: restored?.tokens)
+            schema: contents.schema, kept: restored?.kept, tokensDropped: restored?.tokens,
+            consoleTokensDropped: restored?.consoleTokens)
         return String(decoding: try encoder.encode(report), as: UTF8.self)
     }
 }

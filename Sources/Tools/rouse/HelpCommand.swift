@@ -8,18 +8,24 @@ extension Rouse {
             description: CommandDescription(
                 name: "help", summary: "tell what a command does and takes",
                 operands: ["[COMMAND...]"],
-                options: [CommandOption("json", "print the table of all commands as JSON")],
+                options: [CommandOption("json", "print the table of the commands as JSON")],
                 examples: ["rouse help serve", "rouse help app user"],
                 notes: "The same as `rouse COMMAND --help`; without COMMAND, all commands."),
             run: { try help($0) })
     ]
 
     private static func help(_ arguments: Arguments) throws -> Int32 {
+        let words = arguments.operands
         if arguments.has("json") {
-            Terminal.print(try table())
+            let asked = groups.map { group in
+                CommandGroup(group.title, group.commands.filter { $0.words.starts(with: words) })
+            }
+            guard asked.contains(where: { !$0.commands.isEmpty }) else {
+                return offer(words + ["--json"], isAsked: true)
+            }
+            Terminal.print(try table(of: asked))
             return ExitStatus.success
         }
-        let words = arguments.operands
         if words.isEmpty {
             Terminal.print(overview)
             return ExitStatus.success
@@ -54,8 +60,7 @@ extension Rouse {
             let groups = Set(commands.map { $0.words[0] }).sorted()
             let near = meant ?? asked.first.flatMap { Spelling.nearest($0, among: groups) }
             let said = near.map { "did you mean `rouse \($0)`?" } ?? "`rouse --help` lists them"
-            Terminal.complain("rouse: no command `\(words[0])`; \(said)")
-            return ExitStatus.usage
+            return refuse(words, "no command `\(words[0])`; \(said)")
         }
         let text = "commands:\n\n\(lines(of: family.commands))\n\nrouse help COMMAND tells more"
         let isHelp =
@@ -65,12 +70,25 @@ extension Rouse {
             Terminal.print(text)
             return ExitStatus.success
         }
-        if let meant, family.count < asked.count {
-            let name = asked.prefix(family.count + 1).joined(separator: " ")
-            Terminal.complain("rouse: no command `\(name)`; did you mean `rouse \(meant)`?\n")
-        }
-        Terminal.complain(text)
-        return ExitStatus.usage
+        let begun = asked.prefix(family.count).joined(separator: " ")
+        let list = "`rouse help \(begun)` lists those that begin so"
+        let name = asked.prefix(family.count + 1).joined(separator: " ")
+        let said = meant.map { "did you mean `rouse \($0)`?" } ?? list
+        return refuse(
+            words,
+            family.count < asked.count
+                ? "no command `\(name)`; \(said)" : "`\(begun)` is no whole command; \(list)",
+            with: "\n" + text)
+    }
+
+    /// Words that are no command, refused for people and, with `--json`, for programs.
+    private static func refuse(
+        _ words: [String], _ reason: String, with more: String? = nil
+    ) -> Int32 {
+        Terminal.complain("rouse: \(reason)" + (more.map { "\n\($0)" } ?? ""))
+        let refusal = CommandRefusal(UsageError(reason))
+        if words.contains("--json"), let problem = try? refusal.json() { Terminal.print(problem) }
+        return refusal.status
     }
 
     /// The command that the first of these words are most like.
@@ -135,7 +153,7 @@ extension Rouse {
         let options: [TableOption]
     }
 
-    private static func table() throws -> String {
+    private static func table(of groups: [CommandGroup]) throws -> String {
         let rows = groups.flatMap { group in
             group.commands.map(\.description).map { command in
                 TableCommand(

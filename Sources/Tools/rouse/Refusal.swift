@@ -12,6 +12,9 @@ struct CommandRefusal {
     /// Whether `--json` has printed it already: a server's own refusal.
     private(set) var isPrinted = false
 
+    /// Of words that are no command.
+    init(_ error: UsageError) { (words, status) = ("\(error)", ExitStatus.usage) }
+
     init(_ error: any Error, of command: CommandDescription) {
         switch error {
         case let error as UsageError: (words, status) = ("\(error)", ExitStatus.usage)

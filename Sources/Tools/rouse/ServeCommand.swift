@@ -1,6 +1,7 @@
 import EventLoop
 import FoundationEssentials
 import Glibc
+import JSONTree
 import RouseServer
 import Telemetry
 
@@ -20,7 +21,9 @@ extension Rouse {
                     CommandOption("check-config", "check the settings and end"),
                     CommandOption("print-config", "print the settings in force and end"),
                     CommandOption("example-config", "print a commented example and end"),
-                    CommandOption("json", "say the addresses as one JSON object on stdout"),
+                    CommandOption(
+                        "json",
+                        "say the addresses, or what --check-config found, as one JSON object"),
                     CommandOption("with-parent", "end at once when standard input ends"),
                 ],
                 examples: [
@@ -58,10 +61,16 @@ extension Rouse {
         if let error = reading.error { throw error }
         let configuration = reading.configuration
         if arguments.has("check-config") {
-            for warning in Server.warnings(configuration) {
-                Terminal.complain("rouse serve: warning: \(warning)")
+            let warnings = Server.warnings(configuration)
+            for warning in warnings { Terminal.complain("rouse serve: warning: \(warning)") }
+            if arguments.has("json") {
+                let object = JSONValue.object([
+                    "is_sound": .flag(true), "warnings": .list(warnings.map { .text($0) }),
+                ])
+                Terminal.print(String(decoding: try object.bytes, as: UTF8.self))
+            } else {
+                Terminal.print("the settings are sound")
             }
-            Terminal.print("the settings are sound")
             return ExitStatus.success
         }
         return try run(

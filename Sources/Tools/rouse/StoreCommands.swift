@@ -79,9 +79,10 @@ extension Rouse {
                     `rouse restore` does it by itself. Stop all nodes first, and start none between
                     the recovery and this. Devices know what the store has lost: they learn at their
                     next connection that history has changed, take a snapshot, and send their own
-                    messages of the last 7 days again. Every user logs in anew; numbers of webhooks'
-                    events are passed over; campaigns that were not over are paused. Without it
-                    devices would take new entries for those they have, and miss them.
+                    messages of the last 7 days again. Every user logs in anew, and every operator
+                    of the console with a new token; numbers of webhooks' events are passed over;
+                    campaigns that were not over are paused. Without it devices would take new
+                    entries for those they have, and miss them.
                     Exit status: 69 the store cannot be used, or a node is there.
                     """),
             run: { try drawEpoch($0) }),
@@ -98,6 +99,7 @@ extension Rouse {
             Terminal.print(
                 "\(place.name): new epoch: the devices of \(drawn.users) users take a "
                     + "snapshot; \(drawn.tokens) session tokens dropped")
+            sayEnded(consoleTokens: drawn.consoleTokens)
         }
         return ExitStatus.success
     }

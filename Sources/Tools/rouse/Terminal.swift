@@ -77,6 +77,14 @@ enum Terminal {
         return "'" + parts.joined(separator: "'\\''") + "'"
     }
 
+    /// What stands behind the name of a command: operands and options, as a shell takes them. An
+    /// operand that looks like an option stands behind `--`.
+    static func line(_ operands: [String], _ options: String = "") -> String {
+        let words = operands.map { " " + quoted($0) }.joined()
+        let isPlain = !operands.contains { $0.hasPrefix("-") }
+        return isPlain ? words + options : options + " --" + words
+    }
+
     /// What a terminal would obey, or draw in another order than it is in, is shown as its number:
     /// names come from strangers. Lines stay lines.
     static func harmless(_ text: String) -> String {

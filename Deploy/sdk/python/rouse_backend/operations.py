@@ -604,8 +604,8 @@ class Operations:
         As if one of the devices of `user` had done it: what `other` sends comes to `user` no
         more, and `other` makes no conversation with `user` and adds `user` to none. All
         devices of `user` are told; nobody else is. It takes no body. Who is blocked stays so.
-        `user` must have logged in or been in a conversation once (404). A user can block 1,000
-        names (422); one whose block has ended counts on.
+        `user` must be known here (404): from the first conversation, announcement or login on.
+        A user can block 1,000 names (422); one whose block has ended counts on.
         """
         self._ask(
             'PUT',
@@ -751,6 +751,11 @@ class Operations:
         `active: true` also takes back that the server gave it up: it goes on where it stopped.
         With it, or with another `url`, what waits for its next attempt is sent at once ("try
         now"), and the pauses begin anew; after an attempt that is under way, if there is one.
+
+        Other `events` are asked for from now on. Of added kinds, a webhook that has taken all
+        that it asked for hears nothing that happened before; where something waits for it,
+        what happened since the oldest of that and was kept for other webhooks may be told,
+        too.
         """
         answer: Webhook = self._ask(
             'PATCH',

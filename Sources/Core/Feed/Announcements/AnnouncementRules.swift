@@ -36,6 +36,7 @@ extension Work {
             rest = try serve(made, to: rest) { self.isSpent }
         }
         if !rest.isEmpty { try queue(made, for: rest) }
+        effects.published.announcements += 1
         return made
     }
 

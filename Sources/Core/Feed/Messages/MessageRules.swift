@@ -35,6 +35,7 @@ extension Work {
             _ throws(RuleFailure) in try self.insert(message)
         }
         note(WebhookEventRecord(.messageCreated, message, by: sender))
+        effects.published.messages += 1
         return message
     }
 

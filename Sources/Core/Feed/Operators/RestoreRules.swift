@@ -44,7 +44,7 @@ extension Work {
         }
         let tokens = try deleteAll(of: SessionTokenRecord.table)
         // As with sessions: one that was revoked since must not let in again.
-        _ = try deleteAll(of: ConsoleTokenRecord.table)
+        let consoleTokens = try deleteAll(of: ConsoleTokenRecord.table)
         try pauseCampaigns()
         let (epoch, base) = (MetaRecord.epochName, MetaRecord.numberBaseName)
         _ = try record(MetaRecord.self, [.text(epoch)], lock: .wait)
@@ -58,7 +58,7 @@ extension Work {
             try delete(MetaRecord.self, name)
         }
         try raiseEventNumbers()
-        return .restored(users: users, tokens: tokens)
+        return .restored(users: users, tokens: tokens, consoleTokens: consoleTokens)
     }
 
     /// How long a backend has to cancel again what it had cancelled.

@@ -20,6 +20,8 @@ public struct Effects: Equatable, Sendable {
     public var hasDeliveries = false
     /// Demotions and recoveries, for the metrics; tokens that were dropped.
     public var wakes = WakeEffects()
+    /// Messages and announcements that came to be, for the metrics.
+    public var published = PublishEffects()
     /// Of what is published at a time, for the metrics.
     public var schedule = ScheduleEffects()
     /// Whose signals and receipts may reach others than before.
@@ -45,6 +47,7 @@ public struct Effects: Equatable, Sendable {
         background.formUnion(later.background)
         hasDeliveries = hasDeliveries || later.hasDeliveries
         wakes += later.wakes
+        published += later.published
         schedule += later.schedule
         audiences += later.audiences
         node = later.node ?? node

@@ -43,6 +43,20 @@ public struct Announcement: Equatable, Sendable {
     }
 }
 
+/// What is counted of publishing: each once, whoever published it and whenever it was asked for.
+/// The answer given again to a request that comes again counts nothing.
+public struct PublishEffects: Equatable, Sendable {
+    public var messages = 0
+    public var announcements = 0
+
+    public init() {}
+
+    public static func += (effects: inout PublishEffects, more: PublishEffects) {
+        effects.messages += more.messages
+        effects.announcements += more.announcements
+    }
+}
+
 /// The language a device speaks and the clock on its wall, as HELLO says them.
 public struct DevicePlace: Equatable, Sendable {
     public var locale: String

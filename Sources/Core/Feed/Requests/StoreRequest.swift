@@ -276,7 +276,7 @@ public enum StoreAnswer: Equatable, Sendable {
     /// How many rows or users were worked on; `more`: call again at once.
     case progressed(count: Int, more: Bool)
     case started(storeEpochHalf: UInt64)
-    case restored(users: UInt64, tokens: UInt64)
+    case restored(users: UInt64, tokens: UInt64, consoleTokens: UInt64)
     case pushes(ClaimedPushes)
     /// The class of the answer; `nil`: the claim was not the newest any more.
     case pushFinished(PushAnswer?)

@@ -21,6 +21,7 @@ enum AppRoutes {
     static func create(_ call: Call) throws(Problem) -> Step {
         let policy = try call.body(AppPolicy.self)
         guard let app = policy.app else { throw Problem(.missingField, "app: is missing") }
+        if let flaw = app.flawAsNew { throw .malformed("app: \(flaw)") }
         guard call.surroundings.apps[app] == nil else {
             throw Problem(.conflict, "the app \(app) exists; change it with set")
         }
@@ -52,6 +53,33 @@ enum AppRoutes {
     static func remove(_ call: Call) throws(Problem) -> Step {
         let app = try call.configuration().app.app
         return .commit(.administer(.removeApp(app))) { _ in .answer(HTTPResponse(status: 204)) }
+    }
+}
+
+extension AppID {
+    /// Why no app is to be made with this name, which the rule of names allows: operators could not
+    /// tell it from another, and would mistype it. An app that has such a name goes on.
+    fileprivate var flawAsNew: String? {
+        let scalars = name.unicodeScalars
+        if scalars.first?.properties.isWhitespace == true
+            || scalars.last?.properties.isWhitespace == true
+        {
+            return "must not begin or end with a blank"
+        }
+        guard let unseen = scalars.first(where: \.isUnseen) else { return nil }
+        let digits = String(unseen.value, radix: 16, uppercase: true)
+        let number = String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+        return "must not hold U+\(number), which nobody sees"
+    }
+}
+
+extension Unicode.Scalar {
+    /// Draws nothing of its own.
+    fileprivate var isUnseen: Bool {
+        switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: true
+        default: properties.isDefaultIgnorableCodePoint
+        }
     }
 }
 

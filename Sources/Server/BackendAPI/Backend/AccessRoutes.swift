@@ -7,9 +7,10 @@ import Model
 enum AccessRoutes {
     static let all: [Route] = [
         Route(
-            "POST", "/v1/users/{user}/sessions/revoke", query: ["reauthenticate"], .keyed(revoke)),
-        Route("POST", "/v1/users/{user}/suspend", .keyed(suspend)),
-        Route("POST", "/v1/users/{user}/resume", .keyed(resume)),
+            "POST", "/v1/users/{user}/sessions/revoke", query: ["reauthenticate"],
+            takesBody: false, .keyed(revoke)),
+        Route("POST", "/v1/users/{user}/suspend", takesBody: false, .keyed(suspend)),
+        Route("POST", "/v1/users/{user}/resume", takesBody: false, .keyed(resume)),
     ]
 
     static func revoke(_ call: Call, _ app: AppID) throws(Problem) -> Step {

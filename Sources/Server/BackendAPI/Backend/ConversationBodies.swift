@@ -211,6 +211,10 @@ struct NewReference: Decodable {
             throw fields.refusal(.digest, "must be a SHA-256, 32 bytes, in base64 with padding")
         }
         let expires = try fields.time(.expiresAt)
+        // What devices are told has no word for it but the one for a time that is not known.
+        if expires?.milliseconds == 0 {
+            throw fields.refusal(.expiresAt, "must be after 1970-01-01T00:00:00Z, or left out")
+        }
         reference = PartReference(
             url: url, size: size, digest: Array(digest), expiresMs: expires?.milliseconds ?? 0)
     }

@@ -8,7 +8,7 @@ enum SettingRoutes {
         Route(
             "GET", "/v1/users/{user}/blocks", query: ReadRoutes.paging,
             answerBytes: HTTPResponse.listBytesMax, .keyed(blocks)),
-        Route("PUT", block, .keyed(startBlock)),
+        Route("PUT", block, takesBody: false, .keyed(startBlock)),
         Route("DELETE", block, .keyed(endBlock)),
         Route(
             "GET", "/v1/users/{user}/mutes", query: ReadRoutes.paging,

@@ -14,6 +14,7 @@ enum CampaignRoutes {
         let method: String
         let path: String
         var query: Set<String> = []
+        var takesBody: Bool?
         var answerBytes = 0
         let handler: Handler
     }
@@ -31,13 +32,13 @@ enum CampaignRoutes {
             try create(call, app)
         },
         Line(method: "GET", path: one) { call, app throws(Problem) in try show(call, app) },
-        Line(method: "POST", path: one + "/pause") { call, app throws(Problem) in
+        Line(method: "POST", path: one + "/pause", takesBody: false) { call, app throws(Problem) in
             try control(call, app, .pause)
         },
-        Line(method: "POST", path: one + "/resume") { call, app throws(Problem) in
+        Line(method: "POST", path: one + "/resume", takesBody: false) { call, app throws(Problem) in
             try control(call, app, .resume)
         },
-        Line(method: "POST", path: one + "/cancel") { call, app throws(Problem) in
+        Line(method: "POST", path: one + "/cancel", takesBody: false) { call, app throws(Problem) in
             try control(call, app, .cancel)
         },
         Line(method: "GET", path: one + "/users/{user}") { call, app throws(Problem) in
@@ -60,8 +61,8 @@ enum CampaignRoutes {
     /// Of the backend API: the app is the key's.
     static let keyed: [Route] = table.map {
         Route(
-            $0.method, "/v1" + $0.path, query: $0.query, answerBytes: $0.answerBytes,
-            .keyed($0.handler))
+            $0.method, "/v1" + $0.path, query: $0.query, takesBody: $0.takesBody,
+            answerBytes: $0.answerBytes, .keyed($0.handler))
     }
 
     /// Of the admin API: the app is the path's.

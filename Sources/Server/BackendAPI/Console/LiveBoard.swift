@@ -77,9 +77,12 @@ final class LiveBoard {
 private struct LiveSample: Encodable {
     /// Milliseconds since 1970.
     let at: UInt64
+    /// By a clock that nobody sets, in milliseconds: what lies between two samples. It begins
+    /// nowhere in particular.
+    let monotonic: UInt64
     let connections: Int
     let sessions: Int
-    /// Messages and announcements that were taken.
+    /// Messages and announcements that were committed.
     let published: Int
     /// DELTA frames that left, and commands to sync.
     let deltas: Int
@@ -100,16 +103,10 @@ private struct LiveSample: Encodable {
 
     init(_ metrics: Metrics) {
         at = SystemClock.wallMilliseconds()
+        monotonic = SystemClock.monotonicMilliseconds()
         connections = metrics.whole("rouse_connections_open")
         sessions = metrics.whole("rouse_sessions_open")
-        let answered = metrics.series("rouse_http_requests_total").filter {
-            $0.labels.count == 3 && $0.labels[0] == "POST" && $0.labels[2] == "201"
-                && Self.publishes.contains($0.labels[1])
-        }
-        let scheduled = metrics.series("rouse_scheduled_total").filter {
-            $0.labels == ["published"]
-        }
-        published = Int((answered + scheduled).reduce(0) { $0 + $1.value })
+        published = metrics.series("rouse_published_total").reduce(0) { $0 + Int($1.value) }
         let frames = metrics.series("rouse_frames_sent_total")
         func sent(_ type: String) -> Int {
             Int(frames.first { $0.labels == [type] }?.value ?? 0)
@@ -133,10 +130,6 @@ private struct LiveSample: Encodable {
         longestCommitMilliseconds = metrics.whole("rouse_store_commit_seconds_max", times: 1_000)
         waitingRequests = metrics.whole("rouse_store_waiting_requests")
     }
-
-    private static let publishes = [
-        "/v1/conversations/{conversation}/messages", "/v1/announcements",
-    ]
 }
 
 extension Metrics {

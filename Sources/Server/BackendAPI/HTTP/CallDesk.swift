@@ -176,6 +176,7 @@ final class CallDesk: Desk {
                 ticket.app = app
                 try checkRate(app)
                 try route.checkQuery(of: call.request)
+                try route.checkBody(of: call.request)
                 try checkShare(app, route)
                 var call = call
                 call.app = app

@@ -84,12 +84,13 @@ extension Call {
         return flag
     }
 
-    /// What the names in a list begin with; empty: the list has all.
+    /// What the names in a list begin with; left out, it is empty, and the list has all.
     func namePrefix() throws(Problem) -> String {
-        let prefix = request.queryValue("prefix") ?? ""
-        guard prefix.isEmpty || UserID(prefix).isValid else {
+        guard let prefix = request.queryValue("prefix") else { return "" }
+        guard UserID(prefix).isValid else {
             throw .malformed(
-                "prefix: must be 1 to \(UserID.bytesMax) bytes without control characters")
+                "prefix: must be 1 to \(UserID.bytesMax) bytes without control characters; leave "
+                    + "it out to list all")
         }
         return prefix
     }

@@ -16,6 +16,8 @@ struct Route: Sendable {
     let template: String
     /// Query parameters it takes; `nil`: any, and none is looked at.
     let query: Set<String>?
+    /// Whether a request may have a body.
+    let takesBody: Bool
     /// What its answer can come to, where that is much; room for it is set aside meanwhile.
     let answerBytes: Int
     let handler: Handler
@@ -27,13 +29,15 @@ struct Route: Sendable {
         case named(String)
     }
 
+    /// - Parameter takesBody: `nil`: as is usual with the method.
     init(
-        _ method: String, _ template: String, query: Set<String>? = [], answerBytes: Int = 0,
-        _ handler: Handler
+        _ method: String, _ template: String, query: Set<String>? = [], takesBody: Bool? = nil,
+        answerBytes: Int = 0, _ handler: Handler
     ) {
         self.method = method
         self.template = template
         self.query = query
+        self.takesBody = takesBody ?? ["POST", "PUT", "PATCH"].contains(method)
         self.answerBytes = answerBytes
         self.handler = handler
         segments = template.split(separator: "/").map { segment in
@@ -76,6 +80,15 @@ extension Route {
             guard found.insert(name).inserted else {
                 throw .malformed("the query parameter \(name) stands there more than once")
             }
+        }
+    }
+}
+
+extension Route {
+    /// What nobody reads must not be passed over in silence either.
+    func checkBody(of request: HTTPRequest) throws(Problem) {
+        guard takesBody || request.body.isEmpty else {
+            throw .malformed("\(request.method) takes no body here: send none")
         }
     }
 }

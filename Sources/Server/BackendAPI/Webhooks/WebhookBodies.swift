@@ -49,26 +49,9 @@ struct NewWebhookSecret: Decodable {
 }
 
 extension Fields {
-    private static var urlBytesMax: Int { 2048 }
-
-    /// WHK-1. What it resolves to is looked at when a delivery connects.
     fileprivate func webhookURL(_ key: Key) throws -> String? {
         guard let text = try optional(key, String.self) else { return nil }
-        guard text.utf8.count <= Self.urlBytesMax,
-            text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
-            let parts = URLComponents(string: text),
-            let scheme = parts.scheme?.lowercased(), ["http", "https"].contains(scheme),
-            let host = parts.host, !host.isEmpty, parts.fragment == nil,
-            parts.port.map({ (1...65_535).contains($0) }) ?? true
-        else {
-            throw refusal(
-                key,
-                "must be an http or https URL of at most \(Self.urlBytesMax) ASCII characters, "
-                    + "with a host, a port of 1 to 65535 if it has one, and without a fragment")
-        }
-        guard parts.user == nil, parts.password == nil else {
-            throw refusal(key, "must not hold a user or password; a delivery is signed")
-        }
+        if let flaw = WebhookURL.flaw(of: text) { throw refusal(key, flaw) }
         return text
     }
 

@@ -30,7 +30,11 @@ enum WebhookRoutes {
     ]
 
     /// Of the backend API: the app is the key's.
-    static let keyed: [Route] = table.map { Route($0.method, "/v1" + $0.path, .keyed($0.handler)) }
+    static let keyed: [Route] = table.map {
+        Route(
+            $0.method, "/v1" + $0.path, takesBody: $0.path.hasSuffix("/test") ? false : nil,
+            .keyed($0.handler))
+    }
 
     /// Of the admin API: the app is the path's.
     static let admin: [Route] = table.map { method, path, handler in

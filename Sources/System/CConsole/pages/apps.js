@@ -61,12 +61,13 @@ const policy = [
   ]],
 ];
 
-/** @param told: where the secret of a new key stands, on every drawing of the page. */
-async function one(target, name, told = h("div", {})) {
+/** @param maker: makes API keys, on every drawing of the page. */
+async function one(target, name, maker = keyMaker(name)) {
   const isNewest = looking(target);
   const app = await api.get(["apps", name]);
   if (!isNewest()) return;
-  const again = async () => { await one(target, name, told); };
+  const again = async () => { await one(target, name, maker); };
+  maker.again = again;
   const answer = h("div", {});
   into(target,
     h("div", { class: "head" },
@@ -78,7 +79,7 @@ async function one(target, name, told = h("div", {})) {
       h("section", { class: "sheet" }, h("h2", {}, "Policy"),
         policy.map(([title, fields]) => [h("h3", {}, title), facts(fields.map((field) => shown(app, field))
           .concat(title !== "Limits" ? [] : [["Language", app.locale || "none"], ["Event kinds", app.event_kinds.join(", ") || "any"], ["Created", time(app.created_at)]]))])),
-      h("div", {}, keys(app, again, told), credentials(app), links(app))),
+      h("div", {}, keys(app, again, maker), credentials(app), links(app))),
     api.mayChange() && change(app, again));
 }
 
@@ -107,7 +108,26 @@ function suspend(app, answer, again) {
   return button;
 }
 
-function keys(app, again, told) {
+/**
+ * The button that makes an API key, and the secrets it was given. It is one for all drawings of the
+ * page: while one key is on its way no press asks for another, and each secret stays in sight.
+ */
+function keyMaker(name) {
+  const maker = { answer: h("div", {}), secrets: h("div", {}) };
+  const make = () => carryOut(maker.answer, maker.button, async () => {
+    const key = await api.post(["apps", name, "api-keys"]);
+    const box = note("good", h("p", {}, `API key ${key.id}. Copy it now: it is shown this once.`), h("code", { class: "secret" }, key.secret));
+    box.dataset.key = key.id;
+    // Also where the page cannot be drawn anew: it is shown once.
+    await maker.again().finally(() => maker.secrets.append(box));
+    box.focus();
+  });
+  // The second click of a double one means no second key.
+  maker.button = h("button", { type: "button", onclick: (event) => event.detail > 1 || make() }, "Make an API key");
+  return maker;
+}
+
+function keys(app, again, { button, answer: made, secrets }) {
   const answer = h("div", {});
   const revoke = (key) => {
     const button = h("button", {
@@ -116,31 +136,21 @@ function keys(app, again, told) {
         await carryOut(answer, button, async () => {
           await api.remove(["apps", app.app, "api-keys", key.id]);
           say("Revoked");
-          if (told.dataset.key === key.id) into(told);
+          [...secrets.children].find((box) => box.dataset.key === key.id)?.remove();
           await again();
         });
       },
     }, "Revoke");
     return button;
   };
-  const make = h("button", {
-    type: "button", onclick: () => carryOut(answer, make, async () => {
-      const key = await api.post(["apps", app.app, "api-keys"]);
-      const box = note("good", h("p", {}, `API key ${key.id}. Copy it now: it is shown this once.`), h("code", { class: "secret" }, key.secret));
-      told.dataset.key = key.id;
-      // Also where the page cannot be drawn anew: it is shown once.
-      await again().finally(() => into(told, box));
-      box.focus();
-    }),
-  }, "Make an API key");
   return h("section", { class: "sheet", "data-place": "keys" }, h("h2", {}, "API keys"),
     table("API keys", [
       { name: "Key", head: true, of: (key) => h("code", {}, key.id) },
       { name: "Created", of: (key) => time(key.created_at) },
       ...(api.mayChange() ? [{ name: "Actions", acts: true, of: revoke }] : []),
     ], app.api_keys, "No backend may publish yet."),
-    answer,
-    api.mayChange() && h("div", { class: "acts-row" }, make), told,
+    answer, made,
+    api.mayChange() && h("div", { class: "acts-row" }, button), secrets,
     h("h3", {}, "Issuer keys"),
     table("Issuer keys", [
       { name: "Key id", head: true, of: (key) => h("code", {}, key.kid) },

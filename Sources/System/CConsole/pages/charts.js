@@ -16,6 +16,7 @@ function ceiling(value) {
 /**
  * A graph of one or more lines.
  * series: {name, of(point): number|null, colour?}; `unit` stands behind numbers.
+ * A point's `at` is its place, by a clock that nobody sets; its `wall` is what clocks showed then.
  */
 export class Graph {
   constructor(title, unit, series, hint) {
@@ -39,8 +40,9 @@ export class Graph {
     const numbers = all.flat().filter((value) => value !== null && value !== undefined);
     const most = ceiling(Math.max(0, ...numbers));
     // Ten minutes wide, or as much as there is.
-    const end = points.at(-1)?.at ?? Date.now();
+    const end = points.at(-1)?.at ?? 0;
     const begin = Math.min(points[0]?.at ?? end, end - 60_000);
+    const wall = points.at(-1)?.wall ?? Date.now();
     const x = (at) => left + (at - begin) / (end - begin) * (width - left - 6);
     const y = (value) => top + (1 - value / most) * (height - top - bottom);
     const parts = [];
@@ -49,8 +51,8 @@ export class Graph {
       parts.push(s("line", { class: "rule", x1: left, x2: width, y1: level, y2: level }));
       parts.push(s("text", { class: "axis", x: left - 6, y: level + 4, "text-anchor": "end" }, short(most * share)));
     }
-    parts.push(s("text", { class: "axis", x: left, y: height - 4 }, clock.format(begin)));
-    parts.push(s("text", { class: "axis", x: width - 6, y: height - 4, "text-anchor": "end" }, clock.format(end)));
+    parts.push(s("text", { class: "axis", x: left, y: height - 4 }, clock.format(wall - (end - begin))));
+    parts.push(s("text", { class: "axis", x: width - 6, y: height - 4, "text-anchor": "end" }, clock.format(wall)));
     // Of several lines those that never left the ground are not drawn over the others.
     const flat = all.map((line) => line.every((value) => !value));
     this.series.forEach((line, index) => {

@@ -10,7 +10,7 @@ const kept = 300;
 
 /** What happened between two samples, a second. */
 const rate = (of) => ({ before, sample }) =>
-  before ? Math.max(0, of(sample) - of(before)) / ((sample.at - before.at) / 1000) : null;
+  before ? Math.max(0, of(sample) - of(before)) / ((sample.monotonic - before.monotonic) / 1000) : null;
 const sum = (numbers) => Object.values(numbers ?? {}).reduce((all, one) => all + one, 0);
 
 const outcomes = [
@@ -67,7 +67,7 @@ export async function show(target) {
 
   let samples = [];
   const draw = () => {
-    const points = samples.map((sample, index) => ({ at: sample.at, sample, before: samples[index - 1] }));
+    const points = samples.map((sample, index) => ({ at: sample.monotonic, wall: sample.at, sample, before: samples[index - 1] }));
     for (const graph of all) graph.draw(points);
     const last = samples.at(-1);
     if (!last) return;

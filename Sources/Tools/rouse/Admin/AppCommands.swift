@@ -74,14 +74,16 @@ extension Rouse {
             arguments, makesStore: arguments.has("new-store"))
         try connection.ask("POST", ["apps"], .object(fields))
         // So that the lines can be run as they stand.
-        let name = Terminal.quoted(app) + storeOptions(arguments)
+        let place = storeOptions(arguments)
+        let steps = [
+            ("issuer-key add", " --kid KID --key PUBLIC.pem", "its users' tokens"),
+            ("api-key create", "", "its backend"),
+            ("push set", " --environment production ...", "its APNs key"),
+        ].map { command, options, use in
+            (name: "rouse app \(command)" + Terminal.line([app], place + options), text: use)
+        }
         connection.say(
-            """
-            app \(app) created; next:
-              rouse app issuer-key add \(name) --kid KID --key PUBLIC.pem   its users' tokens
-              rouse app api-key create \(name)                              its backend
-              rouse app push set \(name) --environment production ...       its APNs key
-            """)
+            "app \(app) created; next:\n" + CommandDescription.columns(steps))
     }
 
     /// The options that named the store or its server, to be named again.

@@ -122,9 +122,9 @@ extension Rouse {
         let connection = try AdminConnection(arguments)
         let key = try connection.ask("POST", ["apps", app, "api-keys"]) { key in
             let id = key["id"].words
-            let words = "app api-key revoke \(Terminal.quoted(app)) \(id)"
+            let words = Terminal.line([app, id], storeOptions(arguments))
             return "API key \(id) is live, and its secret is lost: revoke it by "
-                + "`rouse \(words)\(storeOptions(arguments))`"
+                + "`rouse app api-key revoke\(words)`"
         }
         connection.remark("API key \(key["id"].words) of \(app), shown this once:")
         connection.say(key["secret"].words)

@@ -62,9 +62,9 @@ extension Rouse {
         let connection = try AdminConnection(arguments)
         let webhook = try connection.ask("POST", path(arguments), .object(fields)) { webhook in
             let id = webhook["id"].words
-            let words = "app webhook remove \(Terminal.quoted(arguments.operands[0])) \(id)"
+            let words = Terminal.line([arguments.operands[0], id], storeOptions(arguments))
             return "webhook \(id) is live, and its secret is lost: remove it by "
-                + "`rouse \(words)\(storeOptions(arguments))`"
+                + "`rouse app webhook remove\(words)`"
         }
         warn(connection, of: webhook["url"].words, arguments)
         connection.remark("webhook \(webhook["id"].words); its secret, shown this once:")
@@ -141,10 +141,10 @@ extension Rouse {
         let webhook = try connection.ask(
             "POST", path(arguments) + ["secrets"], .object([:])
         ) { webhook in
-            let names = arguments.operands.map { Terminal.quoted($0) }.joined(separator: " ")
+            let words = Terminal.line(arguments.operands, " --undo" + storeOptions(arguments))
             return "webhook \(webhook["id"].words) signs with the old secret and the new one, "
-                + "which is lost: forget the new one by `rouse app webhook rotate \(names) --undo"
-                + "\(storeOptions(arguments))` and rotate again"
+                + "which is lost: forget the new one by `rouse app webhook rotate\(words)` and "
+                + "rotate again"
         }
         connection.remark("deliveries are signed with both now; the new secret, shown this once:")
         connection.say(webhook["secret"].words)
@@ -154,9 +154,8 @@ extension Rouse {
         let connection = try AdminConnection(arguments)
         let event = try connection.ask("POST", path(arguments) + ["test"])
         connection.say("event \(event["id"].words) is on its way")
-        let names = arguments.operands.map { Terminal.quoted($0) }.joined(separator: " ")
-        connection.remark(
-            "what came of it: `rouse app webhook show \(names)\(storeOptions(arguments))`")
+        let words = Terminal.line(arguments.operands, storeOptions(arguments))
+        connection.remark("what came of it: `rouse app webhook show\(words)`")
     }
 
     private static func removeWebhook(_ arguments: Arguments) throws {
