@@ -58,6 +58,19 @@ import Wire
         #expect(try pushes.run(3_000).first == #"alert "fire (and 2 more)" badge 3 stored"#)
     }
 
+    @Test func anUrgentAlertBesideAnOverdueOneKeepsItsOwnBackOff() throws {
+        let (pushes, room) = try unreachable()
+        try pushes.say("1", in: room)
+        pushes.world.pass(3_000)
+        try pushes.tick()
+        try pushes.say("fire", in: room, .urgent)
+        let first = try #require(try pushes.claim().first)
+        #expect(first.word.hasPrefix(#"alert "fire"#), "\(first.word)")
+        try pushes.finish(first, fault)
+        #expect(try pushes.run(4_000) == [])
+        #expect(try pushes.run(2_000).first == #"alert "fire (and 2 more)" badge 3 stored"#)
+    }
+
     @Test func aLowerClassBlocksNoHigher() throws {
         let (pushes, room) = try unreachable()
         let side = try pushes.world.converse(["anna", "bob"])
@@ -263,7 +276,7 @@ extension Reachability {
             policy: WakePolicy(), tokenGeneration: 1,
             row: WakeRecord(
                 app: World.app, user: UserID("bob"), device: DeviceID(high: 2, low: 1)))
-        machine.alertsChanged(queued: 1, open: 1, due: now)
+        machine.alertsChanged(queued: 1, open: 1, due: now, now: now)
         _ = machine.changed(
             VisibleChange(
                 seq: 5, conversation: ConversationID(high: 1, low: 1),

@@ -58,6 +58,7 @@ extension WakeModel {
         if let moment = known.moment, now < moment, known.setsBack == setsBack {
             fail("\(name(message)) was alerted before its time")
         }
+        checkUrgentDelay(known, index)
         let record = try world.record(AlertRecord.self, wakeKey(index) + [.identifier(message)])
         guard let record else {
             fail("an alert without a row")
@@ -81,6 +82,18 @@ extension WakeModel {
                 && (record.summary != .conversation || said[$0]?.room == known.room)
         }
         return Set(waiting)
+    }
+
+    /// Beside a session an ACK has two seconds in which it may cover an urgent one.
+    private func checkUrgentDelay(_ known: Said, _ index: Int) {
+        let phone = phones[index]
+        guard known.urgency == .urgent, known.moment == nil, known.jumpsThen == jumpCount,
+            phone.session != nil, phone.cutAt == nil, phone.lastConnected < known.at
+        else { return }
+        count("urgent beside a session")
+        if time.since(known.at) < WakePolicy.urgentDelay {
+            fail("\(name(known.id)) was alerted beside the session of phone \(index) too early")
+        }
     }
 
     /// What is on the screen is true.
@@ -204,6 +217,11 @@ extension WakeModel {
         }
         if row.alertsQueued > 0, row.alertMoment(isUrgent: false) > latest {
             fail("the alert of phone \(index) waits for another clock")
+        }
+        if row.alertsQueued > 0, row.flight == nil, row.turn != .urgent, row.urgentDue != nil,
+            row.alertMoment(isUrgent: true) <= now
+        {
+            fail("the urgent alert of phone \(index) waits behind those of others")
         }
     }
 

@@ -63,7 +63,7 @@ extension Reachability {
             actions += retry(kind, at: now + WakePolicy.pausedDelay, of: reply, now: now)
         case .ourBug: actions += givenUp(kind, now: now)
         }
-        reschedule()
+        reschedule(now: now)
         return actions
     }
 
@@ -80,7 +80,7 @@ extension Reachability {
     public mutating func ownerGone(now: Timestamp) {
         guard row.flight != nil, let lease = row.lease else { return }
         row.lease = min(lease, now + WakePolicy.unansweredDelay)
-        reschedule()
+        reschedule(now: now)
     }
 
     /// When a token died. What cannot be read, or has yet to come, is taken for a quarter of an
@@ -137,7 +137,7 @@ extension Reachability {
         let isOlder = since.map { $0 > tokenConfirmedAt ?? .zero } ?? true
         if isCurrent && isOlder {
             if kind == .campaign { actions.append(settleCampaign(.refused)) }
-            return actions + [.detachToken] + tokenDetached()
+            return actions + [.detachToken] + tokenDetached(now: now)
         }
         // Another token by now, or the same one presented after APNs' time of death.
         actions += retry(

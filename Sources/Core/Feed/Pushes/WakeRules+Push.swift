@@ -96,7 +96,7 @@ extension WakeRules {
         }
         var step = try WakeStep(device, in: transaction, now: now)
         guard let credential = due.credential, !isSuspended else {
-            step.machine.putOff(until: now + Self.credentialDelay)
+            step.machine.putOff(until: now + Self.credentialDelay, now: now)
             try step.save()
             return (nil, step.effects)
         }
@@ -154,14 +154,14 @@ extension WakeRules {
             return nil
         case .another: return nil
         case .later(let time):
-            step.machine.putOffAlerts(until: time)
+            step.machine.putOffAlerts(until: time, now: now)
             return nil
         case .take(let next, let content, let waitsSince):
             (alert, shown, since) = (next, content, waitsSince)
         }
         let choice = AlertChoice(
-            message: alert.message, id: alert.push, isUrgent: alert.isUrgent || alert.isTimed,
-            waitsSince: since)
+            message: alert.message, id: alert.push, isUrgent: alert.isUrgent,
+            isTimed: alert.isTimed, waitsSince: since)
         try step.perform(
             step.machine.claimAlert(choice, unread: unread, claim: claim, now: step.now))
         guard step.sends == .alert else { return nil }

@@ -406,7 +406,7 @@ struct WakeRules {
         device.tokenConfirmedAt = nil
         device.tokenGeneration += 1
         var step = try WakeStep(device, in: transaction, now: now)
-        try step.perform(step.machine.tokenDetached())
+        try step.perform(step.machine.tokenDetached(now: now))
         try step.save(keepsDevice: false)
         device = step.device
     }

@@ -106,14 +106,20 @@ extension WakeStep {
     mutating func nextAlert() throws(StoreError) -> NextAlert {
         var past = PastAlerts()
         while true {
+            // Beside a session an urgent one is left the time in which an ACK may cover it.
+            let isUrgentLater =
+                machine.isSessionCounted && row.urgentDue.map { now < $0 } ?? false
             // Behind one that is over there may be more: they are passed over together.
-            let urgent = try express(
-                .urgent, limit: past.count == 0 ? 1 : Self.queueMax, besides: past)
-            if urgent.isEmpty {
+            let urgent =
+                isUrgentLater
+                ? []
+                : try express(
+                    .urgent, limit: past.count == 0 ? 1 : Self.queueMax, besides: past)
+            if urgent.isEmpty, !isUrgentLater {
                 if past.hasUrgent, let until = past.until {
-                    machine.putOffUrgent(until: until)
+                    machine.putOffUrgent(until: until, now: now)
                 } else {
-                    machine.noUrgentWaits()
+                    machine.noUrgentWaits(now: now)
                 }
                 if machine.need(now: now) != .alert { return .another }
             }
@@ -236,7 +242,7 @@ extension WakeStep {
         heir.phase = .queued
         heir.summary = .everything
         try transaction.put(heir)
-        machine.alertsChanged(queued: 1, open: 0)
+        machine.alertsChanged(queued: 1, open: 0, now: now)
     }
 
     /// How many older messages an alert names: the newest speaks for all that are not seen.
@@ -279,7 +285,7 @@ extension WakeStep {
                     continue
                 }
                 closeAlert(older)
-                machine.alertsChanged(queued: 0, open: 1)
+                machine.alertsChanged(queued: 0, open: 1, now: now)
                 older.phase = .sent
                 older.sentAt = now
                 older.push = older.push ?? alert.push
