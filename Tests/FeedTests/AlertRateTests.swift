@@ -75,6 +75,36 @@ import Wire
         #expect(try pushes.run(10_000) == [#"alert "a8 (and 8 more)" badge 11"#])
     }
 
+    @Test func aFaultOfAPNsCostsNoSummaryItsMinute() throws {
+        let (pushes, room) = try unreachable()
+        let rooms = try (0..<10).map { _ in try pushes.world.converse(["anna", "bob"]) }
+        for number in 0..<50 { try pushes.say("\(number)", in: rooms[number % 10]) }
+        // With the one before them 12 in this hour: one a minute now.
+        #expect(try pushes.run(62_000).count == 11)
+        let fault = PushReply.answered(
+            status: 503, reason: "ServiceUnavailable", timestamp: nil)
+        var refused: [String] = []
+        while refused.isEmpty { refused = try pushes.run(1_000, answering: { _ in fault }) }
+        #expect(try pushes.run(6_000).count == 1)
+        // The next keeps its distance from the one that APNs took, and there is none beside it.
+        try pushes.say("next", in: room)
+        #expect(try pushes.run(50_000) == [])
+        while try pushes.claim().isEmpty {
+            pushes.world.pass(1_000)
+            try pushes.tick()
+        }
+        let next = try #require(pushes.sent.last)
+        try pushes.say("more", in: room)
+        for _ in 0..<8 {
+            pushes.world.pass(1_000)
+            try pushes.tick()
+            #expect(try pushes.claim().isEmpty)
+        }
+        try pushes.finish(next)
+        #expect(try pushes.run(58_000) == [])
+        #expect(try pushes.run(3_000).count == 1)
+    }
+
     @Test func aQuietMinuteBeginsANewBurst() throws {
         let (pushes, room) = try unreachable()
         for number in 1...6 { try pushes.say("\(number)", in: room) }

@@ -126,7 +126,6 @@ extension WakeModel {
             fail("phone \(index) got a summary after \(rings.hour.count) alerts in an hour")
         }
         rings.burst += 1
-        rings.last = now
         rings.hour.append((job.key, now))
         phones[index].rings = rings
     }

@@ -112,6 +112,7 @@ extension Reachability {
                     row.connectedAt.map { $0 + policy.runTime } ?? now + policy.grace
             }
         case .alert:
+            alertLeft(now: now)
             actions += [
                 .note(row.flightWake, .outcome(.accepted)),
                 .settleAlert(row.flightMessage, .sent),
@@ -128,6 +129,16 @@ extension Reachability {
         case .campaign: actions.append(settleCampaign(.sent))
         }
         return actions
+    }
+
+    /// APNs has taken an alert, or counts as having taken it: the next ones keep their distance
+    /// from here. What it did not take keeps none away.
+    public mutating func alertLeft(now: Timestamp) { row.lastAlertAt = now }
+
+    /// It is none of its burst and of its hour.
+    private mutating func alertStayed() {
+        row.alertBurst = row.alertBurst > 0 ? row.alertBurst - 1 : 0
+        row.hourAlerts = row.hourAlerts > 0 ? row.hourAlerts - 1 : 0
     }
 
     private mutating func tokenDied(
@@ -165,8 +176,7 @@ extension Reachability {
             row.alertNotBefore = due
             // The fault of a push that was not urgent holds no urgent alert.
             if row.turn == .urgent { row.urgentDue = row.urgentDue.map { max($0, due) } }
-            row.alertBurst = row.alertBurst > 0 ? row.alertBurst - 1 : 0
-            row.hourAlerts = row.hourAlerts > 0 ? row.hourAlerts - 1 : 0
+            alertStayed()
             let isUnanswered = reply == .unanswered
             return [.settleAlert(row.flightMessage, isUnanswered ? .unanswered : .queuedAgain)]
         case .badge:
@@ -202,7 +212,9 @@ extension Reachability {
             }
             forgetWake()
             return [rejected, .alertPending]
-        case .alert: return [rejected, .settleAlert(row.flightMessage, .refused)]
+        case .alert:
+            alertStayed()
+            return [rejected, .settleAlert(row.flightMessage, .refused)]
         case .badge: return [rejected]
         case .campaign: return [settleCampaign(.refused)]
         }

@@ -101,7 +101,7 @@ extension Reachability {
         return appPolicy.adaptive.graceQuantile > 0 ? [.came(wake, after: latency)] : []
     }
 
-    /// No alert left in the minute before `time`.
+    /// APNs took no alert in the minute before `time`.
     func isQuiet(before time: Timestamp) -> Bool {
         time >= row.lastAlertAt + WakePolicy.summaryDelay
     }

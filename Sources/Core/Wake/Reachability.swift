@@ -284,7 +284,6 @@ public struct Reachability: Equatable, Sendable {
         }
         if isQuiet(before: choice.waitsSince) { row.alertBurst = 0 }
         row.alertBurst += 1
-        row.lastAlertAt = now
         row.hourAlerts = alertsThisHour(now: now) + 1
         if row.hourAlerts == 1 { row.hourSince = now }
         let wake = choice.id ?? claim.id

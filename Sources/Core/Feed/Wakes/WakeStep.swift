@@ -205,6 +205,7 @@ extension WakeStep {
         switch settlement {
         case .sent: return try settleSent(&alert)
         case .unanswered where alert.tries >= WakePolicy.unansweredMax:
+            machine.alertLeft(now: now)
             return try settleSent(&alert)
         case .unanswered: try queueAgain(&alert)
         case .queuedAgain: try queueAgain(&alert)
