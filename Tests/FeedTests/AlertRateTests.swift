@@ -160,6 +160,84 @@ import Wire
         #expect(marks.filter { $0 }.count == 7)
     }
 
+    @Test func anEditTakesNoMessageOutOfTheCountOfADemotion() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        let messages = try (1...7).map { try pushes.say("\($0)", in: room) }
+        for job in try pushes.claim() { try pushes.finish(job) }
+        for _ in 0..<31 {
+            pushes.world.pass(2_000)
+            try pushes.tick()
+        }
+        #expect(try pushes.view(phone).reachability == .unreachable)
+        // One of those that are counted stands above all others of the feed now.
+        try pushes.world.edit(messages[1].message, "two")
+        #expect(
+            try pushes.run(3_000) == [
+                #"alert "4 (and 3 more)" badge 7 stored"#, #"alert "5" badge 7 stored"#,
+                #"alert "6" badge 7 stored"#, #"alert "7 (and 6 more)" badge 7 stored"#,
+            ])
+        #expect(
+            try pushes.world.all(AlertRecord.self).map(\.phase) == Array(repeating: .sent, count: 7)
+        )
+        // The newest that was shown is read: that is what the icon's push takes off the screen.
+        let other = try pushes.open("bob", tablet, token: 2).session
+        try pushes.acknowledge(
+            other, try pushes.head("bob"),
+            reads: [
+                ReadReceipt(
+                    conversation: room, through: 0,
+                    ranges: [InclusiveRange(first: 7, last: 7)])
+            ])
+        #expect(try pushes.run(3_000).last?.hasSuffix("badge 6 stored") ?? false)
+    }
+
+    @Test func anEditedMessageIsInTheCountOfItsConversationsSummary() throws {
+        let (pushes, room) = try unreachable()
+        let side = try pushes.world.converse(["anna", "bob"])
+        for number in 1...5 { try pushes.say("\(number)", in: room) }
+        #expect(try pushes.run(0).count == 5)
+        var messages: [MessageRecord] = []
+        for number in 6...9 {
+            messages.append(try pushes.say("\(number)", in: room))
+            pushes.world.pass(1_000)
+            try pushes.tick()
+        }
+        try pushes.say("side", in: side)
+        try pushes.world.edit(messages[1].message, "seven")
+        let words = try pushes.run(62_000)
+        #expect(words.last?.hasPrefix(#"alert "9 (and 9 more)""#) ?? false, "\(words)")
+    }
+
+    @Test func aSummaryTellsNothingOfWhatCameAfterItsClaim() throws {
+        let (pushes, room) = try unreachable()
+        try pushes.say("timed", in: room, pushes.at(62_000))
+        for number in 1...7 { try pushes.say("\(number)", in: room) }
+        #expect(try pushes.run(0).count == 5)
+        while try pushes.claim().isEmpty {
+            pushes.world.pass(1_000)
+            try pushes.tick()
+        }
+        let summary = try #require(pushes.sent.last)
+        #expect(summary.word == #"alert "7 (and 7 more)" badge 9 stored"#)
+        // While it is under way an older message comes to its time, the summary's own moves up in
+        // the feed, and another message comes.
+        pushes.world.pass(3_000)
+        try pushes.tick()
+        let newest = try #require(summary.request.collapseID.flatMap { MessageID(text: $0) })
+        try pushes.world.edit(newest, "seven")
+        try pushes.say("8", in: room)
+        try pushes.finish(summary)
+        let words = try pushes.run(62_000)
+        #expect(words == [#"alert "8 (and 9 more)" badge 10 stored"#])
+        let messages = try pushes.world.all(MessageRecord.self)
+        for body in ["timed", "8"] {
+            let message = try #require(messages.first { $0.pushBody == body }).message
+            let row = try #require(
+                try pushes.world.all(AlertRecord.self).first { $0.message == message })
+            #expect(row.push != summary.request.id)
+        }
+    }
+
     @Test func aDemotionsSummaryThatIsReadFallsToTheNextNewest() throws {
         let (pushes, room) = try Pushes.sleeping()
         for number in 1...7 { try pushes.say("\(number)", in: room) }

@@ -78,7 +78,9 @@ extension WakeModel {
         let feed = seqs[phone.user] ?? [:]
         let place = feed[message] ?? 0
         let waiting = order.filter {
-            counts($0, for: phone.user) && feed[$0].map { $0 < place } ?? false
+            // What has yet to come to its time is told then.
+            counts($0, for: phone.user) && said[$0]?.moment.map { $0 <= now } ?? true
+                && feed[$0].map { $0 < place } ?? false
                 && (record.summary != .conversation || said[$0]?.room == known.room)
         }
         return Set(waiting)

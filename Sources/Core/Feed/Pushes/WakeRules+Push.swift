@@ -327,12 +327,6 @@ extension WakeStep {
     }
 }
 
-extension AlertRecord {
-    fileprivate func isNewer(than other: AlertRecord) -> Bool {
-        (queuedAt, seq) > (other.queuedAt, other.seq)
-    }
-}
-
 extension PushPayload.Subject {
     /// A message, or an announcement, which is in no conversation (PSH-2).
     fileprivate init(of object: MessageID, in conversation: ConversationID, wake: WakeID) {
