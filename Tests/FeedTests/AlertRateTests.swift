@@ -62,6 +62,22 @@ import Wire
         #expect(try pushes.world.all(WakeRecord.self).map(\.alertsQueued) == [0])
     }
 
+    @Test func whoIsBlockedRingsNoMore() throws {
+        let (pushes, room) = try unreachable()
+        let side = try pushes.world.converse(["carl", "bob"])
+        let other = try pushes.open("bob", tablet, token: 2).session
+        try pushes.say("from anna", in: room)
+        try pushes.acknowledge(other, try pushes.head("bob"))
+        // It waits when its sender is blocked.
+        try pushes.world.mutate(other, 1, .blockUser(BlockUser(user: "anna", blocked: true)))
+        #expect(try pushes.run(2_000) == [])
+        // A block takes nothing back: it counts as unread.
+        try pushes.say("from carl", in: side, from: "carl")
+        let words = try pushes.run(0)
+        #expect(words.count == 1 && words[0].contains(#""from carl"#), "\(words)")
+        #expect(words.first?.contains("badge 3") ?? false, "\(words)")
+    }
+
     @Test func conversationsAreSummedUpApart() throws {
         let (pushes, room) = try unreachable()
         let side = try pushes.world.converse(["anna", "bob"])

@@ -93,6 +93,19 @@ extension Pushes {
         #expect(try pushes.world.all(AlertRecord.self).isEmpty)
     }
 
+    @Test func anAlertThatWasAllThatWaitedOutlivesAMuteThatIsTakenBack() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        let other = try pushes.open("bob", tablet, token: 2).session
+        try pushes.say("fire", in: room, .urgent)
+        try pushes.acknowledge(other, try pushes.head("bob"))
+        for (number, muted) in [(1, true), (2, false)] as [(UInt64, Bool)] {
+            try pushes.world.mutate(
+                other, number,
+                .muteConversation(MuteConversation(conversation: room, muted: muted)))
+        }
+        #expect(try pushes.run(0) == [#"alert "fire" badge 1 stored"#])
+    }
+
     @Test func aNormalMessageBesideASessionIsNotUrgent() throws {
         let (pushes, room) = try Pushes.sleeping()
         _ = try pushes.open("bob", phone)

@@ -311,6 +311,7 @@ extension WakeStep {
     fileprivate func newestOpenAlert() throws(StoreError) -> (AlertRecord, AlertContent)? {
         for alert in try newestAlerts() where alert.phase.isOpen {
             if try transaction.isSettled(alert, now: now) { continue }
+            if try isOfBlocked(alert) { continue }
             guard let content = try content(of: alert),
                 content.expiry(of: alert).map({ now < $0 }) ?? true
             else { continue }

@@ -275,8 +275,7 @@ struct WakeRules {
         _ app: AppID, _ user: UserID, _ conversation: ConversationID
     ) throws(StoreError) -> WakeEffects {
         try onDevices(of: app, user, connected: false) { step throws(StoreError) in
-            // Without a row there was never an alert.
-            guard step.hadRow else { return false }
+            // Its row may have gone with the alert that the mute cancelled.
             try step.queueCancelled(of: conversation)
             return true
         }

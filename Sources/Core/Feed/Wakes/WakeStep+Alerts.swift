@@ -140,7 +140,7 @@ extension WakeStep {
             // Its deletion may still be on its way into this feed.
             let content = try content(of: chosen)
             guard let content, chosen.seq > device.applied || chosen.isTimed,
-                !(try transaction.isSettled(chosen, now: now))
+                !(try transaction.isSettled(chosen, now: now)), !(try isOfBlocked(chosen))
             else {
                 try drop(chosen, .cancelled)
                 continue
