@@ -211,6 +211,39 @@ import Wire
         #expect(try pushes.run(1_000) == ["silent"])
     }
 
+    @Test func whatAPNsSaysOfTheOldTokenHoldsNoAlertToTheNewOne() throws {
+        for reply in [fault, .unanswered] {
+            let (pushes, room) = try unreachable()
+            try pushes.say("fire", in: room, .urgent)
+            let job = try #require(try pushes.claim().first)
+            let session = try pushes.open("bob", phone, token: 9).session
+            try pushes.finish(job, reply)
+            try pushes.end(session, within: 0)
+            let first = try pushes.run(0).first
+            #expect(first?.hasPrefix(#"alert "fire"#) ?? false, "\(first ?? "")")
+        }
+    }
+
+    @Test func aTokenThatAPNsKeepsCallingDeadIsNotAskedAboutForEver() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        // By APNs it died before the app came with it.
+        let dead = PushReply.answered(
+            status: 410, reason: "Unregistered", timestamp: pushes.world.now - 600_000)
+        try pushes.say("1", in: room)
+        var tries: [Int] = []
+        for _ in 0..<110 {
+            tries.append(try pushes.run(0, answering: { _ in dead }).count)
+            pushes.world.pass(15 * 60_000)
+        }
+        #expect(tries.prefix(90).allSatisfy { $0 == 1 }, "\(tries)")
+        #expect(tries.reduce(0, +) <= 98, "\(tries)")
+        #expect(try pushes.view(phone).device.pushToken == nil)
+        // The app comes with it again, and it is asked about again.
+        try pushes.nap("bob", phone)
+        try pushes.say("2", in: room)
+        #expect(try pushes.run(0) == ["silent"])
+    }
+
     @Test func anUrgentAlertThatIsReadLetsNoOtherPassTheWake() throws {
         let (pushes, room) = try Pushes.sleeping()
         let side = try pushes.world.converse(["anna", "bob"])

@@ -196,6 +196,10 @@ extension WakeModel {
         if let rest = after.1?.notBefore, rest > now, rest > old {
             fail("an answer about an old token holds phone \(index) up")
         }
+        let oldAlerts = before.1?.alertNotBefore ?? Timestamp(milliseconds: 0)
+        if let rest = after.1?.alertNotBefore, rest > now, rest > oldAlerts {
+            fail("an answer about an old token holds alerts of phone \(index) up")
+        }
     }
 
     /// Nothing waits for longer than any rule lets it.

@@ -38,22 +38,15 @@ extension Reachability {
         if kind == .silent, reply != .unanswered, answer != .accepted {
             budget.refund(row.silentAt)
         }
-        if case .answered = reply, case .retryLater = answer {
-            row.failures += 1
-        } else if reply != .notSent {
-            row.failures = 0
-        }
-        if reply == .unanswered {
-            row.unanswered += 1
-            if kind == .alert { alertMayBeShown() }
-        } else if reply != .notSent {
-            row.unanswered = 0
-        }
+        if isCurrent { count(reply, answer) }
+        if kind == .alert, reply == .unanswered { alertMayBeShown() }
         switch answer {
         case .accepted: actions += accepted(kind, unread: unread, now: now)
         case .deadToken(let since): actions += tokenDied(kind, since, isCurrent, now: now)
-        case .retryLater where reply.isAboutDevice && !isCurrent:
-            // It was said of a token that the device has no more.
+        case .retryLater where !isCurrent, .pauseCredential where !isCurrent,
+            .pauseTopic where !isCurrent:
+            // It was said of a token that the device has no more, and of a topic that may be
+            // another.
             actions += retry(kind, at: now, of: .notSent, now: now)
         case .retryLater(let after, _):
             // Only what APNs says of the device holds all of its pushes; a fault holds the one.
@@ -65,6 +58,17 @@ extension Reachability {
         }
         reschedule(now: now)
         return actions
+    }
+
+    /// How often in a row what APNs said, or that it said nothing, was worth another try.
+    private mutating func count(_ reply: PushReply, _ answer: PushAnswer) {
+        if reply == .notSent { return }
+        if case .answered = reply, case .retryLater = answer {
+            row.failures += 1
+        } else {
+            row.failures = 0
+        }
+        row.unanswered = reply == .unanswered ? row.unanswered + 1 : 0
     }
 
     /// Nobody finished the push within its lease: the process that sent it is gone.
@@ -84,11 +88,15 @@ extension Reachability {
     }
 
     /// When a token died. What cannot be read, or has yet to come, is taken for a quarter of an
-    /// hour ago: a token that was presented since is asked about once more after that time.
+    /// hour ago: a token that was presented since is asked about once more after that time. One
+    /// that APNs still calls dead a day after it was presented is so, whatever time it tells.
     private static func timeOfDeath(_ told: Timestamp?, now: Timestamp) -> Timestamp {
-        if let told, told <= now + clockTolerance { return told }
+        if let told, told <= now + clockTolerance { return max(told, now - presentedCounts) }
         return now - PushAnswer.longDelay
     }
+
+    /// How long a token that was presented after APNs' time of its death is asked about.
+    private static let presentedCounts: Milliseconds = 86_400_000
 
     /// By how much APNs' clock may be ahead of the store's.
     private static let clockTolerance: Milliseconds = 5 * 60_000

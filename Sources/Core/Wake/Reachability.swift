@@ -337,6 +337,7 @@ public struct Reachability: Equatable, Sendable {
         row.notBefore = .zero
         row.alertNotBefore = .zero
         row.unanswered = 0
+        row.failures = 0
         var actions: [WakeAction] = []
         if row.phase == .sending || row.phase == .waiting {
             actions = dropWake(.superseded, now: now)
