@@ -270,7 +270,7 @@ extension WakeStep {
         }
     }
 
-    /// APNs has taken a summary: what it stands for is told. What was queued after it was claimed is
+    /// APNs has taken a summary: what it stands for is told. What was queued after its claim is
     /// newer, and has an alert of its own.
     mutating func settleOlder(than alert: AlertRecord) throws(StoreError) {
         for phase in alert.summary.settledPhases { try settleOlder(than: alert, in: phase) }
