@@ -220,6 +220,41 @@ import Wire
         #expect(try pushes.run(0) == ["silent"])
     }
 
+    @Test func aFaultOfAPNsCostsAPhoneThatIsGoneNoWeek() throws {
+        let (pushes, room) = try sleeping { $0.goneAfter = 14 * 86_400_000 }
+        try pushes.say("1", in: room)
+        #expect(try pushes.run(62_000).count == 2)
+        pushes.world.pass(15 * 86_400_000)
+        try pushes.tick()
+        #expect(try pushes.view(phone).isPresumedGone)
+        let fault = PushReply.answered(
+            status: 503, reason: "ServiceUnavailable", timestamp: nil)
+        try pushes.say("2", in: room)
+        #expect(try pushes.run(0, answering: { _ in fault }).count == 1)
+        // Nothing was shown by then: it is tried again as any other.
+        #expect(try pushes.run(6_000) == [#"alert "2 (and 1 more)" badge 2 stored"#])
+        // That was the one of this week.
+        try pushes.say("3", in: room)
+        pushes.world.pass(6 * 86_400_000)
+        #expect(try pushes.run(1_000) == [])
+        pushes.world.pass(86_400_000)
+        #expect(try pushes.run(1_000) == [#"alert "3 (and 2 more)" badge 3 stored"#])
+    }
+
+    @Test func anAlertThatCountsAsSentIsTheOneOfItsWeek() throws {
+        let (pushes, room) = try sleeping { $0.goneAfter = 14 * 86_400_000 }
+        try pushes.say("1", in: room)
+        #expect(try pushes.run(62_000).count == 2)
+        pushes.world.pass(15 * 86_400_000)
+        try pushes.tick()
+        try pushes.say("2", in: room)
+        // Each may have been shown; after eight nobody waits for an answer any more.
+        let tries = try pushes.run(3_600_000, answering: { _ in .unanswered })
+        #expect(tries.count == 8, "\(tries)")
+        try pushes.say("3", in: room)
+        #expect(try pushes.run(60_000) == [])
+    }
+
     @Test func whoIsOnlineIsNotGone() throws {
         let (pushes, _) = try sleeping { $0.goneAfter = 86_400_000 }
         _ = try pushes.open("bob", phone)

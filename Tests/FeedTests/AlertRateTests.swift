@@ -62,6 +62,22 @@ import Wire
         #expect(try pushes.world.all(WakeRecord.self).map(\.alertsQueued) == [0])
     }
 
+    @Test func whoIsBlockedRingsNoMore() throws {
+        let (pushes, room) = try unreachable()
+        let side = try pushes.world.converse(["carl", "bob"])
+        let other = try pushes.open("bob", tablet, token: 2).session
+        try pushes.say("from anna", in: room)
+        try pushes.acknowledge(other, try pushes.head("bob"))
+        // It waits when its sender is blocked.
+        try pushes.world.mutate(other, 1, .blockUser(BlockUser(user: "anna", blocked: true)))
+        #expect(try pushes.run(2_000) == [])
+        // A block takes nothing back: it counts as unread.
+        try pushes.say("from carl", in: side, from: "carl")
+        let words = try pushes.run(0)
+        #expect(words.count == 1 && words[0].contains(#""from carl"#), "\(words)")
+        #expect(words.first?.contains("badge 3") ?? false, "\(words)")
+    }
+
     @Test func conversationsAreSummedUpApart() throws {
         let (pushes, room) = try unreachable()
         let side = try pushes.world.converse(["anna", "bob"])
@@ -73,6 +89,36 @@ import Wire
         #expect(try pushes.run(0) == [#"alert "b2 (and 10 more)" badge 11 stored"#])
         #expect(try pushes.run(50_000) == [])
         #expect(try pushes.run(10_000) == [#"alert "a8 (and 8 more)" badge 11"#])
+    }
+
+    @Test func aFaultOfAPNsCostsNoSummaryItsMinute() throws {
+        let (pushes, room) = try unreachable()
+        let rooms = try (0..<10).map { _ in try pushes.world.converse(["anna", "bob"]) }
+        for number in 0..<50 { try pushes.say("\(number)", in: rooms[number % 10]) }
+        // With the one before them 12 in this hour: one a minute now.
+        #expect(try pushes.run(62_000).count == 11)
+        let fault = PushReply.answered(
+            status: 503, reason: "ServiceUnavailable", timestamp: nil)
+        var refused: [String] = []
+        while refused.isEmpty { refused = try pushes.run(1_000, answering: { _ in fault }) }
+        #expect(try pushes.run(6_000).count == 1)
+        // The next keeps its distance from the one that APNs took, and there is none beside it.
+        try pushes.say("next", in: room)
+        #expect(try pushes.run(50_000) == [])
+        while try pushes.claim().isEmpty {
+            pushes.world.pass(1_000)
+            try pushes.tick()
+        }
+        let next = try #require(pushes.sent.last)
+        try pushes.say("more", in: room)
+        for _ in 0..<8 {
+            pushes.world.pass(1_000)
+            try pushes.tick()
+            #expect(try pushes.claim().isEmpty)
+        }
+        try pushes.finish(next)
+        #expect(try pushes.run(58_000) == [])
+        #expect(try pushes.run(3_000).count == 1)
     }
 
     @Test func aQuietMinuteBeginsANewBurst() throws {
@@ -128,6 +174,84 @@ import Wire
         // DELTA marks all of them: the client adds no sound for any.
         let marks = try pushes.world.page("bob", device: phone).entries.map(\.alerted)
         #expect(marks.filter { $0 }.count == 7)
+    }
+
+    @Test func anEditTakesNoMessageOutOfTheCountOfADemotion() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        let messages = try (1...7).map { try pushes.say("\($0)", in: room) }
+        for job in try pushes.claim() { try pushes.finish(job) }
+        for _ in 0..<31 {
+            pushes.world.pass(2_000)
+            try pushes.tick()
+        }
+        #expect(try pushes.view(phone).reachability == .unreachable)
+        // One of those that are counted stands above all others of the feed now.
+        try pushes.world.edit(messages[1].message, "two")
+        #expect(
+            try pushes.run(3_000) == [
+                #"alert "4 (and 3 more)" badge 7 stored"#, #"alert "5" badge 7 stored"#,
+                #"alert "6" badge 7 stored"#, #"alert "7 (and 6 more)" badge 7 stored"#,
+            ])
+        #expect(
+            try pushes.world.all(AlertRecord.self).map(\.phase) == Array(repeating: .sent, count: 7)
+        )
+        // The newest that was shown is read: that is what the icon's push takes off the screen.
+        let other = try pushes.open("bob", tablet, token: 2).session
+        try pushes.acknowledge(
+            other, try pushes.head("bob"),
+            reads: [
+                ReadReceipt(
+                    conversation: room, through: 0,
+                    ranges: [InclusiveRange(first: 7, last: 7)])
+            ])
+        #expect(try pushes.run(3_000).last?.hasSuffix("badge 6 stored") ?? false)
+    }
+
+    @Test func anEditedMessageIsInTheCountOfItsConversationsSummary() throws {
+        let (pushes, room) = try unreachable()
+        let side = try pushes.world.converse(["anna", "bob"])
+        for number in 1...5 { try pushes.say("\(number)", in: room) }
+        #expect(try pushes.run(0).count == 5)
+        var messages: [MessageRecord] = []
+        for number in 6...9 {
+            messages.append(try pushes.say("\(number)", in: room))
+            pushes.world.pass(1_000)
+            try pushes.tick()
+        }
+        try pushes.say("side", in: side)
+        try pushes.world.edit(messages[1].message, "seven")
+        let words = try pushes.run(62_000)
+        #expect(words.last?.hasPrefix(#"alert "9 (and 9 more)""#) ?? false, "\(words)")
+    }
+
+    @Test func aSummaryTellsNothingOfWhatCameAfterItsClaim() throws {
+        let (pushes, room) = try unreachable()
+        try pushes.say("timed", in: room, pushes.at(62_000))
+        for number in 1...7 { try pushes.say("\(number)", in: room) }
+        #expect(try pushes.run(0).count == 5)
+        while try pushes.claim().isEmpty {
+            pushes.world.pass(1_000)
+            try pushes.tick()
+        }
+        let summary = try #require(pushes.sent.last)
+        #expect(summary.word == #"alert "7 (and 7 more)" badge 9 stored"#)
+        // While it is under way an older message comes to its time, the summary's own moves up in
+        // the feed, and another message comes.
+        pushes.world.pass(3_000)
+        try pushes.tick()
+        let newest = try #require(summary.request.collapseID.flatMap { MessageID(text: $0) })
+        try pushes.world.edit(newest, "seven")
+        try pushes.say("8", in: room)
+        try pushes.finish(summary)
+        let words = try pushes.run(62_000)
+        #expect(words == [#"alert "8 (and 9 more)" badge 10 stored"#])
+        let messages = try pushes.world.all(MessageRecord.self)
+        for body in ["timed", "8"] {
+            let message = try #require(messages.first { $0.pushBody == body }).message
+            let row = try #require(
+                try pushes.world.all(AlertRecord.self).first { $0.message == message })
+            #expect(row.push != summary.request.id)
+        }
     }
 
     @Test func aDemotionsSummaryThatIsReadFallsToTheNextNewest() throws {

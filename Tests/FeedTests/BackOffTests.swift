@@ -58,6 +58,19 @@ import Wire
         #expect(try pushes.run(3_000).first == #"alert "fire (and 2 more)" badge 3 stored"#)
     }
 
+    @Test func anUrgentAlertBesideAnOverdueOneKeepsItsOwnBackOff() throws {
+        let (pushes, room) = try unreachable()
+        try pushes.say("1", in: room)
+        pushes.world.pass(3_000)
+        try pushes.tick()
+        try pushes.say("fire", in: room, .urgent)
+        let first = try #require(try pushes.claim().first)
+        #expect(first.word.hasPrefix(#"alert "fire"#), "\(first.word)")
+        try pushes.finish(first, fault)
+        #expect(try pushes.run(4_000) == [])
+        #expect(try pushes.run(2_000).first == #"alert "fire (and 2 more)" badge 3 stored"#)
+    }
+
     @Test func aLowerClassBlocksNoHigher() throws {
         let (pushes, room) = try unreachable()
         let side = try pushes.world.converse(["anna", "bob"])
@@ -198,6 +211,39 @@ import Wire
         #expect(try pushes.run(1_000) == ["silent"])
     }
 
+    @Test func whatAPNsSaysOfTheOldTokenHoldsNoAlertToTheNewOne() throws {
+        for reply in [fault, .unanswered] {
+            let (pushes, room) = try unreachable()
+            try pushes.say("fire", in: room, .urgent)
+            let job = try #require(try pushes.claim().first)
+            let session = try pushes.open("bob", phone, token: 9).session
+            try pushes.finish(job, reply)
+            try pushes.end(session, within: 0)
+            let first = try pushes.run(0).first
+            #expect(first?.hasPrefix(#"alert "fire"#) ?? false, "\(first ?? "")")
+        }
+    }
+
+    @Test func aTokenThatAPNsKeepsCallingDeadIsNotAskedAboutForEver() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        // By APNs it died before the app came with it.
+        let dead = PushReply.answered(
+            status: 410, reason: "Unregistered", timestamp: pushes.world.now - 600_000)
+        try pushes.say("1", in: room)
+        var tries: [Int] = []
+        for _ in 0..<110 {
+            tries.append(try pushes.run(0, answering: { _ in dead }).count)
+            pushes.world.pass(15 * 60_000)
+        }
+        #expect(tries.prefix(90).allSatisfy { $0 == 1 }, "\(tries)")
+        #expect(tries.reduce(0, +) <= 98, "\(tries)")
+        #expect(try pushes.view(phone).device.pushToken == nil)
+        // The app comes with it again, and it is asked about again.
+        try pushes.nap("bob", phone)
+        try pushes.say("2", in: room)
+        #expect(try pushes.run(0) == ["silent"])
+    }
+
     @Test func anUrgentAlertThatIsReadLetsNoOtherPassTheWake() throws {
         let (pushes, room) = try Pushes.sleeping()
         let side = try pushes.world.converse(["anna", "bob"])
@@ -263,7 +309,7 @@ extension Reachability {
             policy: WakePolicy(), tokenGeneration: 1,
             row: WakeRecord(
                 app: World.app, user: UserID("bob"), device: DeviceID(high: 2, low: 1)))
-        machine.alertsChanged(queued: 1, open: 1, due: now)
+        machine.alertsChanged(queued: 1, open: 1, due: now, now: now)
         _ = machine.changed(
             VisibleChange(
                 seq: 5, conversation: ConversationID(high: 1, low: 1),

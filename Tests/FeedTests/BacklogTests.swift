@@ -82,6 +82,43 @@ import Wire
         #expect(all.prefix(64).count { $0.kind == .alert } == 1)
     }
 
+    @Test func anUrgentAlertThatCameAfterAnOverdueWakeDoesNotWaitForTheRate() throws {
+        let (pushes, room) = try crowd(250)
+        try pushes.world.publish("1", to: room, from: "anna")
+        try pushes.world.finishFanOut()
+        let side = try pushes.world.converse(["anna", "user1007"])
+        // Its wake is due when the urgent one comes.
+        pushes.world.pass(1_000)
+        try pushes.say("fire", in: side, .urgent)
+        pushes.world.pass(10_000)
+        try pushes.tick()
+        // A gateway of few streams.
+        let first = try pushes.claim(streams: 4)
+        #expect(first.count == 4 && first.count { $0.kind == .alert } == 1)
+        #expect(try claimAll(pushes).count == 197)
+    }
+
+    @Test func anUrgentAlertThatWaitedForAnAckDoesNotStandBehindWakes() throws {
+        let (pushes, room) = try crowd(60)
+        // Beside a session the urgent one has two seconds; the timed one of the same phone none.
+        let side = try pushes.world.converse(["anna", "user1007"])
+        let phone = DeviceID(high: 3, low: 7)
+        let session = try pushes.open("user1007", phone, token: 9).session
+        try pushes.acknowledge(session, try pushes.head("user1007"))
+        pushes.world.pass(10_000)
+        try pushes.tick()
+        try pushes.world.publish("1", to: room, from: "anna")
+        try pushes.world.finishFanOut()
+        try pushes.say("fire", in: side, .urgent)
+        try pushes.say("timed", in: side, pushes.at(0))
+        for _ in 0..<3 {
+            pushes.world.pass(1_000)
+            try pushes.tick()
+        }
+        let first = try #require(try pushes.claim(streams: 1).first)
+        #expect(first.word.hasPrefix(#"alert "fire"#), "\(first.word)")
+    }
+
     @Test func urgentAlertsLeaveBeforeEveryWake() throws {
         let (pushes, room) = try crowd(60)
         try pushes.world.publish("1", to: room, from: "anna")

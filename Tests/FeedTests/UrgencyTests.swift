@@ -69,6 +69,19 @@ extension Pushes {
         #expect(try pushes.run(120_000) == [])
     }
 
+    @Test func anAlertOfItsTimeBringsNoUrgentOneForward() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        let session = try pushes.open("bob", phone).session
+        try pushes.say("timed", in: room, pushes.at(5_000))
+        try pushes.acknowledge(session, try pushes.head("bob"))
+        #expect(try pushes.run(4_000) == [])
+        try pushes.say("fire", in: room, .urgent)
+        // An ACK may still come for the urgent one; the other one does not wait for any.
+        #expect(try pushes.run(1_000) == [#"alert "timed (and 1 more)" badge 2 stored"#])
+        try pushes.acknowledge(session, try pushes.head("bob"))
+        #expect(try pushes.run(10_000) == [])
+    }
+
     @Test func anAckInTimeCancelsTheUrgentAlert() throws {
         let (pushes, room) = try Pushes.sleeping()
         let session = try pushes.open("bob", phone).session
@@ -78,6 +91,19 @@ extension Pushes {
         try pushes.acknowledge(session, try pushes.head("bob"))
         #expect(try pushes.run(10_000) == [])
         #expect(try pushes.world.all(AlertRecord.self).isEmpty)
+    }
+
+    @Test func anAlertThatWasAllThatWaitedOutlivesAMuteThatIsTakenBack() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        let other = try pushes.open("bob", tablet, token: 2).session
+        try pushes.say("fire", in: room, .urgent)
+        try pushes.acknowledge(other, try pushes.head("bob"))
+        for (number, muted) in [(1, true), (2, false)] as [(UInt64, Bool)] {
+            try pushes.world.mutate(
+                other, number,
+                .muteConversation(MuteConversation(conversation: room, muted: muted)))
+        }
+        #expect(try pushes.run(0) == [#"alert "fire" badge 1 stored"#])
     }
 
     @Test func aNormalMessageBesideASessionIsNotUrgent() throws {

@@ -58,6 +58,7 @@ extension WakeModel {
         if let moment = known.moment, now < moment, known.setsBack == setsBack {
             fail("\(name(message)) was alerted before its time")
         }
+        checkUrgentDelay(known, index)
         let record = try world.record(AlertRecord.self, wakeKey(index) + [.identifier(message)])
         guard let record else {
             fail("an alert without a row")
@@ -77,10 +78,24 @@ extension WakeModel {
         let feed = seqs[phone.user] ?? [:]
         let place = feed[message] ?? 0
         let waiting = order.filter {
-            counts($0, for: phone.user) && feed[$0].map { $0 < place } ?? false
+            // What has yet to come to its time is told then.
+            counts($0, for: phone.user) && said[$0]?.moment.map { $0 <= now } ?? true
+                && feed[$0].map { $0 < place } ?? false
                 && (record.summary != .conversation || said[$0]?.room == known.room)
         }
         return Set(waiting)
+    }
+
+    /// Beside a session an ACK has two seconds in which it may cover an urgent one.
+    private func checkUrgentDelay(_ known: Said, _ index: Int) {
+        let phone = phones[index]
+        guard known.urgency == .urgent, known.moment == nil, known.jumpsThen == jumpCount,
+            phone.session != nil, phone.cutAt == nil, phone.lastConnected < known.at
+        else { return }
+        count("urgent beside a session")
+        if time.since(known.at) < WakePolicy.urgentDelay {
+            fail("\(name(known.id)) was alerted beside the session of phone \(index) too early")
+        }
     }
 
     /// What is on the screen is true.
@@ -113,7 +128,6 @@ extension WakeModel {
             fail("phone \(index) got a summary after \(rings.hour.count) alerts in an hour")
         }
         rings.burst += 1
-        rings.last = now
         rings.hour.append((job.key, now))
         phones[index].rings = rings
     }
@@ -182,6 +196,10 @@ extension WakeModel {
         if let rest = after.1?.notBefore, rest > now, rest > old {
             fail("an answer about an old token holds phone \(index) up")
         }
+        let oldAlerts = before.1?.alertNotBefore ?? Timestamp(milliseconds: 0)
+        if let rest = after.1?.alertNotBefore, rest > now, rest > oldAlerts {
+            fail("an answer about an old token holds alerts of phone \(index) up")
+        }
     }
 
     /// Nothing waits for longer than any rule lets it.
@@ -204,6 +222,11 @@ extension WakeModel {
         }
         if row.alertsQueued > 0, row.alertMoment(isUrgent: false) > latest {
             fail("the alert of phone \(index) waits for another clock")
+        }
+        if row.alertsQueued > 0, row.flight == nil, row.turn != .urgent, row.urgentDue != nil,
+            row.alertMoment(isUrgent: true) <= now
+        {
+            fail("the urgent alert of phone \(index) waits behind those of others")
         }
     }
 

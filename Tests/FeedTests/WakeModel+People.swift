@@ -66,8 +66,8 @@ extension WakeModel {
         position[room, default: 0] += 1
         said[message] = Said(
             id: message, room: room, position: position[room] ?? 0, sender: sender,
-            urgency: options.urgency, moment: moment, setsBack: setsBack, text: text,
-            isSilenced: text.isEmpty)
+            urgency: options.urgency, moment: moment, setsBack: setsBack, at: time,
+            jumpsThen: jumpCount, text: text, isSilenced: text.isEmpty)
         order.append(message)
         try place(message)
         if moment != nil {

@@ -181,6 +181,7 @@ extension WakeModel {
             phones[index].rings.burst -= phones[index].rings.burst > 0 ? 1 : 0
             phones[index].rings.hour.removeAll { $0.key == job.key }
         }
+        if job.kind == .alert, finished == .accepted { phones[index].rings.last = now }
         guard isCurrent, isHeld else { return }
         if case .answered(let status, let reason, _, let retryAfter) = flight.reply {
             if reason == "TooManyRequests" {

@@ -111,6 +111,9 @@ final class WakeModel {
         let moment: Timestamp?
         /// How often the clock had been set back when it came.
         let setsBack: Int
+        /// When it came, by the true clock, and how often the store's had jumped by then.
+        let at: Timestamp
+        let jumpsThen: Int
         var text: String
         var isDeleted = false
         /// An edit took its text away: it alerts no more, though it may be unread again.

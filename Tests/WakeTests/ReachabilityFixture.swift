@@ -71,7 +71,7 @@ let states: [(name: String, machine: Reachability)] = [
         "alert sending",
         .after {
             $0 = unreachable
-            $0.alertsChanged(queued: 1, open: 1, due: start)
+            $0.alertsChanged(queued: 1, open: 1, due: start, now: start)
             _ = $0.claimAlert(choice(10), unread: 1, claim: claim(2), now: start)
         }
     ),
@@ -79,7 +79,7 @@ let states: [(name: String, machine: Reachability)] = [
         "alerted",
         .after {
             $0 = unreachable
-            $0.alertsChanged(queued: 1, open: 1, due: start)
+            $0.alertsChanged(queued: 1, open: 1, due: start, now: start)
             _ = $0.claimAlert(choice(10), unread: 2, claim: claim(2), now: start)
             _ = $0.answer(ok, unread: 2)
         }
@@ -150,7 +150,7 @@ let events: [(name: String, happen: @Sendable (inout Reachability) -> [WakeActio
     ("session gone behind", { $0.sessionExpired(behind: change(11), unread: 1, now: later) }),
     ("session gone synced", { $0.sessionExpired(behind: nil, unread: 1, now: later) }),
     ("service away", { $0.serviceWasAway(now: later) }),
-    ("token gone", { $0.tokenDetached() }),
+    ("token gone", { $0.tokenDetached(now: later) }),
     (
         "token new",
         { $0.tokenRegistered(generation: 2, now: later) }

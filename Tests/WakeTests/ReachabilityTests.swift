@@ -187,7 +187,7 @@ import Wake
         machine.isSessionCounted = true
         #expect(machine.claimWake(isBehind: true, claim: claim(1), now: start).isEmpty)
         #expect(machine.row.phase == .none)
-        machine.alertsChanged(queued: 1, open: 1, due: start)
+        machine.alertsChanged(queued: 1, open: 1, due: start, now: start)
         #expect(
             machine.claimAlert(choice(1), unread: 1, claim: claim(1), now: start)
                 .isEmpty)
@@ -204,7 +204,7 @@ import Wake
 
     @Test func theBadgeIsSentOnlyWhereItIsTooHigh() {
         var machine = unreachable
-        machine.alertsChanged(queued: 1, open: 1, due: start)
+        machine.alertsChanged(queued: 1, open: 1, due: start, now: start)
         _ = machine.claimAlert(choice(10), unread: 2, claim: claim(2), now: later)
         // Read while the alert was in flight: the number it carried is wrong already.
         _ = machine.answer(ok, unread: 1, now: later)
@@ -223,7 +223,7 @@ import Wake
         var machine = unreachable
         let fault = PushReply.answered(
             status: 500, reason: "InternalServerError", timestamp: nil)
-        machine.alertsChanged(queued: 1, open: 1, due: start)
+        machine.alertsChanged(queued: 1, open: 1, due: start, now: start)
         var now = later
         for delay in [5_000, 10_000, 20_000, 40_000, 60_000, 60_000] as [UInt64] {
             _ = machine.claimAlert(
@@ -231,7 +231,7 @@ import Wake
             #expect(machine.row.flightWake == wakeID(2))
             let actions = machine.answer(fault, now: now)
             #expect(actions.contains(.settleAlert(messageID(10), .queuedAgain)))
-            machine.alertsChanged(queued: 1, open: 0, due: now)
+            machine.alertsChanged(queued: 1, open: 0, due: now, now: now)
             #expect(machine.row.due == now + delay)
             #expect(machine.row.notBefore == time(0), "it holds no other class")
             now = now + delay
@@ -240,13 +240,13 @@ import Wake
 
     @Test func aPushWithoutAnAnswerIsRepeatedAfterTwiceAsLongEachTime() {
         var machine = unreachable
-        machine.alertsChanged(queued: 1, open: 1, due: start)
+        machine.alertsChanged(queued: 1, open: 1, due: start, now: start)
         var now = later
         for seconds in [5, 10, 20, 40, 80, 160, 320, 640, 900, 900] as [UInt64] {
             _ = machine.claimAlert(choice(10), unread: 1, claim: claim(2), now: now)
             let actions = machine.answer(.unanswered, now: now)
             #expect(actions == [.settleAlert(messageID(10), .unanswered)])
-            machine.alertsChanged(queued: 1, open: 0, due: now)
+            machine.alertsChanged(queued: 1, open: 0, due: now, now: now)
             #expect(machine.row.due == now + seconds * 1_000)
             now = now + seconds * 1_000
         }

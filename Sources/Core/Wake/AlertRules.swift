@@ -16,7 +16,16 @@ extension WaitingAlert {
     public var isTimed: Bool { false }
 }
 
-extension AlertRecord: WaitingAlert {}
+extension AlertRecord: WaitingAlert {
+    /// Newer is what was queued later. What is told with another was older than that one when both
+    /// were queued, wherever an edit has moved it in the feed since.
+    public func isNewer(than other: AlertRecord) -> Bool {
+        (queuedAt, place, seq) > (other.queuedAt, other.place, other.seq)
+    }
+
+    /// Among those that were queued at one moment.
+    private var place: Int { phase == .counted || phase == .sent && !isOwnPush ? 0 : 1 }
+}
 
 /// Which of the alerts that wait leaves next.
 public enum AlertTurn: Equatable, Sendable {

@@ -38,22 +38,15 @@ extension Reachability {
         if kind == .silent, reply != .unanswered, answer != .accepted {
             budget.refund(row.silentAt)
         }
-        if case .answered = reply, case .retryLater = answer {
-            row.failures += 1
-        } else if reply != .notSent {
-            row.failures = 0
-        }
-        if reply == .unanswered {
-            row.unanswered += 1
-            if kind == .alert { alertMayBeShown() }
-        } else if reply != .notSent {
-            row.unanswered = 0
-        }
+        if isCurrent { count(reply, answer) }
+        if kind == .alert, reply == .unanswered { alertMayBeShown() }
         switch answer {
         case .accepted: actions += accepted(kind, unread: unread, now: now)
         case .deadToken(let since): actions += tokenDied(kind, since, isCurrent, now: now)
-        case .retryLater where reply.isAboutDevice && !isCurrent:
-            // It was said of a token that the device has no more.
+        case .retryLater where !isCurrent, .pauseCredential where !isCurrent,
+            .pauseTopic where !isCurrent:
+            // It was said of a token that the device has no more, and of a topic that may be
+            // another.
             actions += retry(kind, at: now, of: .notSent, now: now)
         case .retryLater(let after, _):
             // Only what APNs says of the device holds all of its pushes; a fault holds the one.
@@ -63,8 +56,19 @@ extension Reachability {
             actions += retry(kind, at: now + WakePolicy.pausedDelay, of: reply, now: now)
         case .ourBug: actions += givenUp(kind, now: now)
         }
-        reschedule()
+        reschedule(now: now)
         return actions
+    }
+
+    /// How often in a row what APNs said, or that it said nothing, was worth another try.
+    private mutating func count(_ reply: PushReply, _ answer: PushAnswer) {
+        if reply == .notSent { return }
+        if case .answered = reply, case .retryLater = answer {
+            row.failures += 1
+        } else {
+            row.failures = 0
+        }
+        row.unanswered = reply == .unanswered ? row.unanswered + 1 : 0
     }
 
     /// Nobody finished the push within its lease: the process that sent it is gone.
@@ -80,15 +84,19 @@ extension Reachability {
     public mutating func ownerGone(now: Timestamp) {
         guard row.flight != nil, let lease = row.lease else { return }
         row.lease = min(lease, now + WakePolicy.unansweredDelay)
-        reschedule()
+        reschedule(now: now)
     }
 
     /// When a token died. What cannot be read, or has yet to come, is taken for a quarter of an
-    /// hour ago: a token that was presented since is asked about once more after that time.
+    /// hour ago: a token that was presented since is asked about once more after that time. One
+    /// that APNs still calls dead a day after it was presented is so, whatever time it tells.
     private static func timeOfDeath(_ told: Timestamp?, now: Timestamp) -> Timestamp {
-        if let told, told <= now + clockTolerance { return told }
+        if let told, told <= now + clockTolerance { return max(told, now - presentedCounts) }
         return now - PushAnswer.longDelay
     }
+
+    /// How long a token that was presented after APNs' time of its death is asked about.
+    private static let presentedCounts: Milliseconds = 86_400_000
 
     /// By how much APNs' clock may be ahead of the store's.
     private static let clockTolerance: Milliseconds = 5 * 60_000
@@ -112,6 +120,7 @@ extension Reachability {
                     row.connectedAt.map { $0 + policy.runTime } ?? now + policy.grace
             }
         case .alert:
+            alertLeft(now: now)
             actions += [
                 .note(row.flightWake, .outcome(.accepted)),
                 .settleAlert(row.flightMessage, .sent),
@@ -130,6 +139,16 @@ extension Reachability {
         return actions
     }
 
+    /// APNs has taken an alert, or counts as having taken it: the next ones keep their distance
+    /// from here. What it did not take keeps none away.
+    public mutating func alertLeft(now: Timestamp) { row.lastAlertAt = now }
+
+    /// It is none of its burst and of its hour.
+    private mutating func alertStayed() {
+        row.alertBurst = row.alertBurst > 0 ? row.alertBurst - 1 : 0
+        row.hourAlerts = row.hourAlerts > 0 ? row.hourAlerts - 1 : 0
+    }
+
     private mutating func tokenDied(
         _ kind: PushKind, _ since: Timestamp?, _ isCurrent: Bool, now: Timestamp
     ) -> [WakeAction] {
@@ -137,7 +156,7 @@ extension Reachability {
         let isOlder = since.map { $0 > tokenConfirmedAt ?? .zero } ?? true
         if isCurrent && isOlder {
             if kind == .campaign { actions.append(settleCampaign(.refused)) }
-            return actions + [.detachToken] + tokenDetached()
+            return actions + [.detachToken] + tokenDetached(now: now)
         }
         // Another token by now, or the same one presented after APNs' time of death.
         actions += retry(
@@ -165,8 +184,7 @@ extension Reachability {
             row.alertNotBefore = due
             // The fault of a push that was not urgent holds no urgent alert.
             if row.turn == .urgent { row.urgentDue = row.urgentDue.map { max($0, due) } }
-            row.alertBurst = row.alertBurst > 0 ? row.alertBurst - 1 : 0
-            row.hourAlerts = row.hourAlerts > 0 ? row.hourAlerts - 1 : 0
+            alertStayed()
             let isUnanswered = reply == .unanswered
             return [.settleAlert(row.flightMessage, isUnanswered ? .unanswered : .queuedAgain)]
         case .badge:
@@ -202,7 +220,9 @@ extension Reachability {
             }
             forgetWake()
             return [rejected, .alertPending]
-        case .alert: return [rejected, .settleAlert(row.flightMessage, .refused)]
+        case .alert:
+            alertStayed()
+            return [rejected, .settleAlert(row.flightMessage, .refused)]
         case .badge: return [rejected]
         case .campaign: return [settleCampaign(.refused)]
         }

@@ -23,7 +23,7 @@ extension Reachability {
         newWake(now: now)
         guard let due = usefulDue(now: now) else { return forgetWake() }
         row.wakeDue = due
-        reschedule()
+        reschedule(now: now)
     }
 
     /// When a silent push may leave for useful changes alone; `nil`: never.
@@ -42,7 +42,7 @@ extension Reachability {
     /// meanwhile need not try the same again: it is alerted.
     mutating func usefulEnded(isBehind: Bool, now: Timestamp) -> [WakeAction] {
         let came = row.connectedAt != nil || isSessionCounted
-        let actions = dropWake(came ? .connectedNotSynced : .noShow)
+        let actions = dropWake(came ? .connectedNotSynced : .noShow, now: now)
         return isBehind && !isSessionCounted ? actions + [.alertPending] : actions
     }
 }
@@ -101,35 +101,35 @@ extension Reachability {
         return appPolicy.adaptive.graceQuantile > 0 ? [.came(wake, after: latency)] : []
     }
 
-    /// No alert left in the minute before `time`.
+    /// APNs took no alert in the minute before `time`.
     func isQuiet(before time: Timestamp) -> Bool {
         time >= row.lastAlertAt + WakePolicy.summaryDelay
     }
 
     /// An urgent alert waits: it goes before all that do not.
-    public mutating func urgentCame(due: Timestamp) {
+    public mutating func urgentCame(due: Timestamp, now: Timestamp) {
         row.urgentDue = row.urgentDue.map { min($0, due) } ?? due
-        reschedule()
+        reschedule(now: now)
     }
 
     /// No urgent alert waits any more.
-    public mutating func noUrgentWaits() {
+    public mutating func noUrgentWaits(now: Timestamp) {
         guard row.urgentDue != nil else { return }
         row.urgentDue = nil
-        reschedule()
+        reschedule(now: now)
     }
 
     /// Urgent alerts wait, and none of them may leave before `time`.
-    public mutating func putOffUrgent(until time: Timestamp) {
+    public mutating func putOffUrgent(until time: Timestamp, now: Timestamp) {
         guard row.urgentDue != nil else { return }
         row.urgentDue = time
-        reschedule()
+        reschedule(now: now)
     }
 
     /// Alerts wait, and none may leave before `time`.
-    public mutating func putOffAlerts(until time: Timestamp) {
+    public mutating func putOffAlerts(until time: Timestamp, now: Timestamp) {
         row.alertDue = time
-        reschedule()
+        reschedule(now: now)
     }
 }
 
@@ -146,7 +146,7 @@ extension WakeRecord {
 extension Reachability {
     /// Alert rows were written, settled or closed by the caller: how their numbers changed.
     public mutating func alertsChanged(
-        queued: Int, open: Int, due: Timestamp? = nil
+        queued: Int, open: Int, due: Timestamp? = nil, now: Timestamp
     ) {
         func sum(_ count: UInt64, _ change: Int) -> UInt64 {
             change >= 0
@@ -156,7 +156,7 @@ extension Reachability {
         row.alertsQueued = sum(row.alertsQueued, queued)
         row.alertsOpen = sum(row.alertsOpen, open)
         if let due { row.alertDue = due }
-        reschedule()
+        reschedule(now: now)
     }
 
     /// The row of an open alert went, for there are too many; it is counted on.
@@ -181,7 +181,6 @@ extension Reachability {
         let gone = row.alertsFolded - kept
         row.alertsOpen -= min(row.alertsOpen, gone)
         row.alertsFolded = kept
-        reschedule()
     }
 
     /// The icon may show more than there is to read.
@@ -198,6 +197,6 @@ extension Reachability {
         guard wasAlerted, tokenGeneration != nil, !isSessionCounted, row.badgeDue == nil
         else { return }
         row.badgeDue = now + WakePolicy.badgeDelay
-        reschedule()
+        reschedule(now: now)
     }
 }

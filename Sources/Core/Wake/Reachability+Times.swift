@@ -6,19 +6,19 @@ extension Reachability {
     /// Grace is over. `isBehind` as for `claimWake`.
     public mutating func graceEnded(isBehind: Bool, now: Timestamp) -> [WakeAction] {
         guard row.phase == .waiting, let until = row.graceUntil, until <= now else { return [] }
-        guard tokenGeneration != nil else { return dropWake(.superseded) }
+        guard tokenGeneration != nil else { return dropWake(.superseded, now: now) }
         if row.isUsefulOnly { return usefulEnded(isBehind: isBehind, now: now) }
-        guard isBehind else { return dropWake(.superseded) }
+        guard isBehind else { return dropWake(.superseded, now: now) }
         if row.connectedAt != nil || isSessionCounted {
-            return dropWake(.connectedNotSynced) + [.alertPending]
+            return dropWake(.connectedNotSynced, now: now) + [.alertPending]
         }
         habit.ended(missed: true, policy: appPolicy)
         guard habit.isDemoted(by: appPolicy.adaptive) else {
             // Missed, and not given up: what it was for is told all the same.
-            return dropWake(.noShow) + [.alertPending]
+            return dropWake(.noShow, now: now) + [.alertPending]
         }
         isUnreachable = true
-        return dropWake(.noShow) + [.demoted, .alertPending]
+        return dropWake(.noShow, now: now) + [.demoted, .alertPending]
     }
 
     /// The service could not answer for a while in which the app may have come: that is no
@@ -27,7 +27,7 @@ extension Reachability {
         guard row.phase == .waiting else { return [] }
         let actions = row.wake.map { [WakeAction.note($0, .outcome(.expired))] } ?? []
         newWake(now: now)
-        reschedule()
+        reschedule(now: now)
         return actions
     }
 
@@ -38,13 +38,13 @@ extension Reachability {
         guard row.phase == .waiting, let until = row.graceUntil else { return }
         let counted = max(lastAlive, row.waitingSince ?? .zero, row.connectedAt ?? .zero)
         row.graceUntil = max(until, now + until.since(counted))
-        reschedule()
+        reschedule(now: now)
     }
 
     /// The credential cannot send: look again at `time`.
-    public mutating func putOff(until time: Timestamp) {
+    public mutating func putOff(until time: Timestamp, now: Timestamp) {
         row.notBefore = max(row.notBefore, time)
-        reschedule()
+        reschedule(now: now)
     }
 
     /// Nothing waits longer than this for its moment after the store's clock was set back: then
@@ -68,7 +68,7 @@ extension Reachability {
         mendClock(now: moment)
         // What stands here now is of this clock.
         row.writtenAt = min(row.writtenAt, moment)
-        reschedule()
+        reschedule(now: moment)
     }
 
     /// What is remembered of a time that is still to come was written by a clock that was ahead:

@@ -168,7 +168,7 @@ public struct Reachability: Equatable, Sendable {
             row.connectedAt = now
             row.graceUntil = now + policy.runTime
         }
-        reschedule()
+        reschedule(now: now)
         return actions + [.note(wake, .connected)]
     }
 
@@ -202,7 +202,7 @@ public struct Reachability: Equatable, Sendable {
         case .waiting where row.isSynced: afterSync(now: now)
         case .waiting: actions += connected(now: now)
         }
-        reschedule()
+        reschedule(now: now)
         return actions
     }
 
@@ -230,28 +230,28 @@ public struct Reachability: Equatable, Sendable {
         guard let generation = tokenGeneration, isBehind || row.usefulTarget > applied,
             !isSessionCounted
         else {
-            return dropWake(.superseded)
+            return dropWake(.superseded, now: now)
         }
         if isBehind, isSure {
             if isUnreachable || isRefreshOff || isGone(now: now) || isDoubted(now: now) {
-                return dropWake(.superseded) + [.alertPending]
+                return dropWake(.superseded, now: now) + [.alertPending]
             }
             switch budget.verdict(now: now, policy: policy) {
             case .wait(let until):
                 row.wakeNotBefore = until
-                reschedule()
+                reschedule(now: now)
                 return []
-            case .exhausted: return dropWake(.superseded) + [.alertPending]
+            case .exhausted: return dropWake(.superseded, now: now) + [.alertPending]
             case .allowed: break
             }
         } else {
             guard !isRefreshOff, let due = usefulDue(now: now) else {
-                return dropWake(.superseded)
+                return dropWake(.superseded, now: now)
             }
             if due > now {
                 // Not in `wakeNotBefore`: a visible change meanwhile need not wait for it.
                 row.wakeDue = due
-                reschedule()
+                reschedule(now: now)
                 return []
             }
         }
@@ -275,23 +275,24 @@ public struct Reachability: Equatable, Sendable {
         precondition(row.flight == nil, "a push is in flight: \(row)")
         guard let choice, let generation = tokenGeneration else {
             row.alertsQueued = 0
-            reschedule()
+            reschedule(now: now)
             return []
         }
-        if isSessionCounted, !choice.isUrgent {
-            putOffAlerts(until: now + WakePolicy.connectedDelay)
+        if isSessionCounted, !choice.isUrgent, !choice.isTimed {
+            putOffAlerts(until: now + WakePolicy.connectedDelay, now: now)
             return []
         }
         if isQuiet(before: choice.waitsSince) { row.alertBurst = 0 }
         row.alertBurst += 1
-        row.lastAlertAt = now
         row.hourAlerts = alertsThisHour(now: now) + 1
         if row.hourAlerts == 1 { row.hourSince = now }
         let wake = choice.id ?? claim.id
         row.flightMessage = choice.message
         row.flightBadge = unread
         row.alertsQueued = row.alertsQueued > 0 ? row.alertsQueued - 1 : 0
-        take(.alert, id: wake, generation: generation, claim: claim, now: now)
+        take(
+            .alert, choice.isUrgent ? .urgent : .plain, id: wake, generation: generation,
+            claim: claim, now: now)
         return [.note(wake, .sent(.alert, badge: unread)), .send(.alert)]
     }
 
@@ -303,7 +304,7 @@ public struct Reachability: Equatable, Sendable {
         guard let generation = tokenGeneration, wasAlerted, !isSessionCounted,
             !isGone(now: now), unread != row.badgeShown
         else {
-            reschedule()
+            reschedule(now: now)
             return []
         }
         row.flightBadge = unread
@@ -314,7 +315,7 @@ public struct Reachability: Equatable, Sendable {
     // MARK: Tokens
 
     /// The token is gone: logout, removal, another device, or APNs said so.
-    public mutating func tokenDetached() -> [WakeAction] {
+    public mutating func tokenDetached(now: Timestamp) -> [WakeAction] {
         tokenGeneration = nil
         isTokenProven = false
         isUnreachable = false
@@ -323,7 +324,7 @@ public struct Reachability: Equatable, Sendable {
         row.alertsQueued = 0
         row.alertsOpen = 0
         row.alertsFolded = 0
-        return dropWake(.superseded) + [.dropAlerts]
+        return dropWake(.superseded, now: now) + [.dropAlerts]
     }
 
     /// A new token: what was missed was missed by the old one, and what was sent to that one may
@@ -336,12 +337,13 @@ public struct Reachability: Equatable, Sendable {
         row.notBefore = .zero
         row.alertNotBefore = .zero
         row.unanswered = 0
+        row.failures = 0
         var actions: [WakeAction] = []
         if row.phase == .sending || row.phase == .waiting {
-            actions = dropWake(.superseded)
+            actions = dropWake(.superseded, now: now)
             newWake(now: now)
         }
-        reschedule()
+        reschedule(now: now)
         return actions
     }
 }
@@ -366,7 +368,7 @@ extension Reachability {
             if row.alertsQueued > 0 { row.alertDue = max(row.alertDue, row.wakeDue) }
             row.badgeDue = row.badgeDue.map { max($0, row.wakeDue) }
         }
-        reschedule()
+        reschedule(now: now)
     }
 
     mutating func newWake(now: Timestamp) {
@@ -394,48 +396,48 @@ extension Reachability {
         row.isUsefulOnly = false
     }
 
-    mutating func dropWake(_ outcome: WakeOutcome) -> [WakeAction] {
+    mutating func dropWake(_ outcome: WakeOutcome, now: Timestamp) -> [WakeAction] {
         var actions: [WakeAction] = []
         if let wake = row.wake, row.phase != .none, !row.isSynced {
             actions = [.note(wake, .outcome(outcome))]
         }
         forgetWake()
-        reschedule()
+        reschedule(now: now)
         return actions
     }
 
+    /// - Parameter turn: of the push that leaves: what is next may be another by now.
     mutating func take(
-        _ kind: PushKind, id: WakeID, generation: UInt64, claim: Claim, now: Timestamp
+        _ kind: PushKind, _ turn: PushTurn = .plain, id: WakeID, generation: UInt64,
+        claim: Claim, now: Timestamp
     ) {
         // An urgent alert is held for its own faults, and not for those of pushes before it.
-        if kind == .alert, row.turn == .urgent, id != row.flightWake { row.failures = 0 }
+        if turn == .urgent, id != row.flightWake { row.failures = 0 }
         row.flight = kind
         row.flightWake = id
         row.flightGeneration = generation
         row.owner = claim.owner
         row.lease = now + WakePolicy.lease
         row.attempt += 1
-        reschedule()
+        row.turn = turn
+        reschedule(now: now)
     }
 
-    /// Derives `due` and `deadline`.
-    mutating func reschedule() {
+    /// An urgent alert that was to wait beside what was due before it may leave: it is next now.
+    public mutating func urgentTurnCame(now: Timestamp) { reschedule(now: now) }
+
+    /// Derives `due` and `deadline`, and the queue in which the row waits.
+    ///
+    /// Of what may leave now the urgent alert decides the queue, however long the others wait: it
+    /// stands behind no other device's. One that may leave later than they is looked at again then.
+    mutating func reschedule(now: Timestamp) {
         if row.phase == .none, row.flight == nil { row.wakeNotBefore = .zero }
-        var needs: [(due: Timestamp, turn: PushTurn, lane: PushClass)] = []
-        if row.phase == .due {
-            needs.append((max(row.wakeDue, row.wakeNotBefore), .plain, .wake))
+        if row.alertsQueued == 0 { row.urgentDue = nil }
+        let needs = row.flight == nil ? self.needs : []
+        let next = needs.min {
+            (max($0.due, now), $0.turn, $0.due, $0.lane)
+                < (max($1.due, now), $1.turn, $1.due, $1.lane)
         }
-        if row.alertsQueued > 0 {
-            needs.append((max(row.alertDue, row.alertNotBefore), .plain, .alert))
-            if let urgentDue = row.urgentDue { needs.append((urgentDue, .urgent, .alert)) }
-        } else {
-            row.urgentDue = nil
-        }
-        if let badgeDue = row.badgeDue { needs.append((badgeDue, .plain, .badge)) }
-        for index in needs.indices { needs[index].due = max(needs[index].due, row.notBefore) }
-        let next =
-            row.flight == nil
-            ? needs.min { ($0.due, $0.turn, $0.lane) < ($1.due, $1.turn, $1.lane) } : nil
         row.due = next?.due
         if let next {
             row.lane = isTokenProven ? next.lane : .probe
@@ -444,6 +446,34 @@ extension Reachability {
         var deadlines: [Timestamp] = []
         if row.flight != nil, let lease = row.lease { deadlines.append(lease) }
         if row.phase == .waiting, let grace = row.graceUntil { deadlines.append(grace) }
+        if next?.turn == .plain {
+            deadlines += needs.filter { $0.turn == .urgent }.map(\.due)
+        }
         row.deadline = deadlines.min()
+    }
+
+    private struct Need {
+        var due: Timestamp
+        let turn: PushTurn
+        let lane: PushClass
+    }
+
+    /// What waits, and when each of it may leave.
+    private var needs: [Need] {
+        var needs: [Need] = []
+        if row.phase == .due {
+            needs.append(
+                Need(due: max(row.wakeDue, row.wakeNotBefore), turn: .plain, lane: .wake))
+        }
+        if row.alertsQueued > 0 {
+            needs.append(
+                Need(due: max(row.alertDue, row.alertNotBefore), turn: .plain, lane: .alert))
+            if let due = row.urgentDue {
+                needs.append(Need(due: due, turn: .urgent, lane: .alert))
+            }
+        }
+        if let due = row.badgeDue { needs.append(Need(due: due, turn: .plain, lane: .badge)) }
+        for index in needs.indices { needs[index].due = max(needs[index].due, row.notBefore) }
+        return needs
     }
 }

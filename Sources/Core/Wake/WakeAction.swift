@@ -51,15 +51,19 @@ public struct AlertChoice: Equatable, Sendable {
     /// Its `apns-id` if it was sent before.
     public var id: WakeID?
     public var isUrgent: Bool
+    /// It leaves beside a session, as an urgent one does.
+    public var isTimed: Bool
     /// When the oldest alert that waits was queued.
     public var waitsSince: Timestamp
 
     public init(
-        message: MessageID, id: WakeID? = nil, isUrgent: Bool = false, waitsSince: Timestamp
+        message: MessageID, id: WakeID? = nil, isUrgent: Bool = false, isTimed: Bool = false,
+        waitsSince: Timestamp
     ) {
         self.message = message
         self.id = id
         self.isUrgent = isUrgent
+        self.isTimed = isTimed
         self.waitsSince = waitsSince
     }
 }

@@ -75,7 +75,8 @@ extension UserWorld {
         devices[index].alerts.insert(makeAlert(seq, .queued, .none, cause))
         let row = devices[index].machine.row
         devices[index].machine.alertsChanged(
-            queued: 1, open: 1, due: row.alertsQueued == 0 ? due : min(row.alertDue, due))
+            queued: 1, open: 1, due: row.alertsQueued == 0 ? due : min(row.alertDue, due),
+            now: now)
     }
 
     private mutating func alertPending(_ cause: AlertCause, on index: Int) {
@@ -94,7 +95,8 @@ extension UserWorld {
             open += 1
             devices[index].alerts.insert(makeAlert(seq, phase, summary, cause))
         }
-        devices[index].machine.alertsChanged(queued: queued, open: open, due: now)
+        devices[index].machine.alertsChanged(
+            queued: queued, open: open, due: now, now: now)
     }
 
     private mutating func settleAlert(
@@ -119,7 +121,7 @@ extension UserWorld {
                 continue
             }
             devices[index].machine.alertsChanged(
-                queued: alert.phase == .queued ? -1 : 0, open: 0)
+                queued: alert.phase == .queued ? -1 : 0, open: 0, now: now)
             devices[index].alerts[older].phase = .sent
             devices[index].alerts[older].sentAt = now
         }
@@ -130,7 +132,8 @@ extension UserWorld {
         guard !devices[index].alerts.isEmpty else { return }
         for alert in devices[index].alerts.removeCovered(through: applied) {
             devices[index].machine.alertsChanged(
-                queued: alert.phase == .queued ? -1 : 0, open: alert.phase.isOpen ? -1 : 0)
+                queued: alert.phase == .queued ? -1 : 0, open: alert.phase.isOpen ? -1 : 0,
+                now: now)
         }
     }
 
@@ -228,7 +231,7 @@ extension UserWorld {
             var place: Int
             switch turn {
             case .later(let time):
-                devices[index].machine.putOffAlerts(until: time)
+                devices[index].machine.putOffAlerts(until: time, now: now)
                 return nil
             case .single(let waiting): place = queued[waiting]
             case .newest:
@@ -252,7 +255,7 @@ extension UserWorld {
     /// A queued alert is told no more. What it would have told of falls to the next newest.
     private mutating func cancel(_ place: Int, on index: Int) {
         let needsHeir = devices[index].alerts[place].summary.needsHeir
-        devices[index].machine.alertsChanged(queued: -1, open: -1)
+        devices[index].machine.alertsChanged(queued: -1, open: -1, now: now)
         devices[index].alerts[place].phase = .cancelled
         devices[index].alerts[place].summary = .none
         guard needsHeir,
@@ -260,7 +263,7 @@ extension UserWorld {
         else { return }
         devices[index].alerts[heir].phase = .queued
         devices[index].alerts[heir].summary = .everything
-        devices[index].machine.alertsChanged(queued: 1, open: 0)
+        devices[index].machine.alertsChanged(queued: 1, open: 0, now: now)
     }
 
     private mutating func claimBadge(_ index: Int, _ claim: Claim) -> Bool {

@@ -143,6 +143,7 @@ struct UserWorld {
         if let deadline = devices[index].machine.row.deadline, deadline <= now {
             let isBehind = isBehind(index)
             perform(devices[index].machine.graceEnded(isBehind: isBehind, now: now), on: index)
+            devices[index].machine.urgentTurnCame(now: now)
         }
         settle(index)
     }
@@ -288,7 +289,7 @@ struct UserWorld {
                 let alert = devices[index].alerts[place]
                 guard alert.seq <= readSeq, alert.phase.isOpen else { continue }
                 devices[index].machine.alertsChanged(
-                    queued: alert.phase == .queued ? -1 : 0, open: -1)
+                    queued: alert.phase == .queued ? -1 : 0, open: -1, now: now)
                 devices[index].alerts[place].phase = .cancelled
             }
             devices[index].machine.badgeMayBeWrong(unread: 0, now: now)

@@ -96,7 +96,7 @@ extension WakeRules {
         }
         var step = try WakeStep(device, in: transaction, now: now)
         guard let credential = due.credential, !isSuspended else {
-            step.machine.putOff(until: now + Self.credentialDelay)
+            step.machine.putOff(until: now + Self.credentialDelay, now: now)
             try step.save()
             return (nil, step.effects)
         }
@@ -154,14 +154,14 @@ extension WakeRules {
             return nil
         case .another: return nil
         case .later(let time):
-            step.machine.putOffAlerts(until: time)
+            step.machine.putOffAlerts(until: time, now: now)
             return nil
         case .take(let next, let content, let waitsSince):
             (alert, shown, since) = (next, content, waitsSince)
         }
         let choice = AlertChoice(
-            message: alert.message, id: alert.push, isUrgent: alert.isUrgent || alert.isTimed,
-            waitsSince: since)
+            message: alert.message, id: alert.push, isUrgent: alert.isUrgent,
+            isTimed: alert.isTimed, waitsSince: since)
         try step.perform(
             step.machine.claimAlert(choice, unread: unread, claim: claim, now: step.now))
         guard step.sends == .alert else { return nil }
@@ -311,6 +311,7 @@ extension WakeStep {
     fileprivate func newestOpenAlert() throws(StoreError) -> (AlertRecord, AlertContent)? {
         for alert in try newestAlerts() where alert.phase.isOpen {
             if try transaction.isSettled(alert, now: now) { continue }
+            if try isOfBlocked(alert) { continue }
             guard let content = try content(of: alert),
                 content.expiry(of: alert).map({ now < $0 }) ?? true
             else { continue }
@@ -324,12 +325,6 @@ extension WakeStep {
         content.options.shown(
             title: content.title, body: content.body, locale: device.locale,
             otherwise: appLocale, others: others)
-    }
-}
-
-extension AlertRecord {
-    fileprivate func isNewer(than other: AlertRecord) -> Bool {
-        (queuedAt, seq) > (other.queuedAt, other.seq)
     }
 }
 

@@ -257,6 +257,7 @@ extension WakeRules {
         let gap = try gap()
         return try onDevices(of: due("wake_by_deadline", most)) { step throws(StoreError) in
             try step.perform(step.machine.leaseEnded(now: now))
+            step.machine.urgentTurnCame(now: now)
             if let gap, let since = step.row.waitingSince, since <= gap {
                 try step.perform(step.machine.serviceWasAway(now: now))
             } else if let until = step.row.graceUntil, until <= now {

@@ -52,7 +52,7 @@ extension WakeStep {
                 if urgent <= AlertRoom.urgentMax { continue }
             }
             if phase.isOpen {
-                machine.alertsChanged(queued: phase == .queued ? -1 : 0, open: 0)
+                machine.alertsChanged(queued: phase == .queued ? -1 : 0, open: 0, now: now)
                 machine.folded(upTo: alert.seq)
             }
             try transaction.delete(AlertRecord.self, alertKey(alert.message))

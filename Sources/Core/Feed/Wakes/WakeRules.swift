@@ -275,8 +275,7 @@ struct WakeRules {
         _ app: AppID, _ user: UserID, _ conversation: ConversationID
     ) throws(StoreError) -> WakeEffects {
         try onDevices(of: app, user, connected: false) { step throws(StoreError) in
-            // Without a row there was never an alert.
-            guard step.hadRow else { return false }
+            // Its row may have gone with the alert that the mute cancelled.
             try step.queueCancelled(of: conversation)
             return true
         }
@@ -406,7 +405,7 @@ struct WakeRules {
         device.tokenConfirmedAt = nil
         device.tokenGeneration += 1
         var step = try WakeStep(device, in: transaction, now: now)
-        try step.perform(step.machine.tokenDetached())
+        try step.perform(step.machine.tokenDetached(now: now))
         try step.save(keepsDevice: false)
         device = step.device
     }

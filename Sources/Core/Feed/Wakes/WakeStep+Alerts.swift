@@ -106,14 +106,20 @@ extension WakeStep {
     mutating func nextAlert() throws(StoreError) -> NextAlert {
         var past = PastAlerts()
         while true {
+            // Beside a session an urgent one is left the time in which an ACK may cover it.
+            let isUrgentLater =
+                machine.isSessionCounted && row.urgentDue.map { now < $0 } ?? false
             // Behind one that is over there may be more: they are passed over together.
-            let urgent = try express(
-                .urgent, limit: past.count == 0 ? 1 : Self.queueMax, besides: past)
-            if urgent.isEmpty {
+            let urgent =
+                isUrgentLater
+                ? []
+                : try express(
+                    .urgent, limit: past.count == 0 ? 1 : Self.queueMax, besides: past)
+            if urgent.isEmpty, !isUrgentLater {
                 if past.hasUrgent, let until = past.until {
-                    machine.putOffUrgent(until: until)
+                    machine.putOffUrgent(until: until, now: now)
                 } else {
-                    machine.noUrgentWaits()
+                    machine.noUrgentWaits(now: now)
                 }
                 if machine.need(now: now) != .alert { return .another }
             }
@@ -134,7 +140,7 @@ extension WakeStep {
             // Its deletion may still be on its way into this feed.
             let content = try content(of: chosen)
             guard let content, chosen.seq > device.applied || chosen.isTimed,
-                !(try transaction.isSettled(chosen, now: now))
+                !(try transaction.isSettled(chosen, now: now)), !(try isOfBlocked(chosen))
             else {
                 try drop(chosen, .cancelled)
                 continue
@@ -187,13 +193,11 @@ extension WakeStep {
         case .later(let time): return .failure(Later(time: time))
         case .single(let index): return .success(rows[index])
         case .newest:
-            var newest = try queue(newestFirst: true, limit: 1, besides: past).first ?? rows[0]
+            var newest = try newestQueued(besides: past) { _ in true } ?? rows[0]
             newest.summary = .device
             return .success(newest)
         case .conversation(let index):
-            let queued = try queue(
-                newestFirst: true, limit: WakePolicy.pendingAlertsMax, besides: past)
-            let newest = queued.first {
+            let newest = try newestQueued(besides: past) {
                 $0.conversation == rows[index].conversation
                     && ($0.isTimed || !machine.isSessionCounted)
             }
@@ -201,6 +205,14 @@ extension WakeStep {
             if summary.summary == .none { summary.summary = .conversation }
             return .success(summary)
         }
+    }
+
+    /// An edit moves an alert up in the feed, and makes it none of the newer.
+    private func newestQueued(
+        besides past: PastAlerts, where isMeant: (AlertRecord) -> Bool
+    ) throws(StoreError) -> AlertRecord? {
+        try queue(newestFirst: true, limit: WakePolicy.pendingAlertsMax, besides: past)
+            .filter(isMeant).max { $1.isNewer(than: $0) }
     }
 
     /// When an alert of the conversation was last sent. A time to come is of a clock that was
@@ -236,7 +248,7 @@ extension WakeStep {
         heir.phase = .queued
         heir.summary = .everything
         try transaction.put(heir)
-        machine.alertsChanged(queued: 1, open: 0)
+        machine.alertsChanged(queued: 1, open: 0, now: now)
     }
 
     /// How many older messages an alert names: the newest speaks for all that are not seen.
@@ -245,20 +257,21 @@ extension WakeStep {
         case .all: return row.alertsOpen - min(1, row.alertsOpen)
         case .own: return 0
         case .older:
-            let newer = try newestAlerts().filter { $0.seq > alert.seq && $0.phase.isOpen }
+            let newer = try newestAlerts().filter { $0.isNewer(than: alert) && $0.phase.isOpen }
             return row.alertsOpen - min(row.alertsOpen, UInt64(newer.count) + 1)
         case .conversation:
-            let older = try transaction.records(
+            let all = try transaction.records(
                 AlertRecord.self,
                 Scan(
                     index: "alert_open",
                     prefix: device.wakeKey + [.identifier(alert.conversation)],
-                    through: [.unsigned(alert.position)], limit: WakePolicy.pendingAlertsMax))
-            return UInt64(older.filter { $0.seq < alert.seq && $0.phase.isOpen }.count)
+                    limit: WakePolicy.pendingAlertsMax))
+            return UInt64(all.filter { alert.isNewer(than: $0) && $0.phase.isOpen }.count)
         }
     }
 
-    /// APNs has taken a summary: what it stands for is told.
+    /// APNs has taken a summary: what it stands for is told. What was queued after its claim is
+    /// newer, and has an alert of its own.
     mutating func settleOlder(than alert: AlertRecord) throws(StoreError) {
         for phase in alert.summary.settledPhases { try settleOlder(than: alert, in: phase) }
     }
@@ -272,14 +285,15 @@ extension WakeStep {
                 AlertRecord.self,
                 Scan(
                     index: "alert_queued", prefix: device.wakeKey + [.unsigned(phase.rawValue)],
-                    after: after, through: [.unsigned(alert.seq)], limit: Self.chunk))
+                    after: after, limit: Self.chunk))
             for var older in rows {
                 after = [.unsigned(older.seq)]
+                if older.isNewer(than: alert) { continue }
                 if alert.summary == .conversation, older.conversation != alert.conversation {
                     continue
                 }
                 closeAlert(older)
-                machine.alertsChanged(queued: 0, open: 1)
+                machine.alertsChanged(queued: 0, open: 1, now: now)
                 older.phase = .sent
                 older.sentAt = now
                 older.push = older.push ?? alert.push

@@ -86,11 +86,22 @@ extension WakeStep {
             try transaction.put(refusal)
             return false
         }
-        let message = try transaction.record(
-            MessageRecord.self, [.app(alert.app), .identifier(alert.message)])
-        guard let sender = message?.sender, !sender.isEmpty else { return message != nil }
+        return try !isOfBlocked(alert)
+    }
+
+    /// The user has blocked who wrote the message, perhaps since it came.
+    func isOfBlocked(_ alert: AlertRecord) throws(StoreError) -> Bool {
+        guard alert.conversation != .none,
+            let user = try transaction.record(
+                UserRecord.self, [.app(alert.app), .user(alert.user)]),
+            !user.blocksNobody,
+            let message = try transaction.record(
+                MessageRecord.self, [.app(alert.app), .identifier(alert.message)]),
+            !message.sender.isEmpty
+        else { return false }
         let block = try transaction.record(
-            BlockRecord.self, [.app(alert.app), .user(alert.user), .user(UserID(sender))])
-        return !(block?.isBlocked ?? false)
+            BlockRecord.self,
+            [.app(alert.app), .user(alert.user), .user(UserID(message.sender))])
+        return block?.isBlocked ?? false
     }
 }

@@ -156,11 +156,11 @@ extension WakeStep {
     mutating func alertCame(isUrgent: Bool, due: Timestamp) {
         if row.alertsQueued == 0 || !isUrgent {
             let due = row.alertsQueued == 0 ? due : min(row.alertDue, due)
-            machine.alertsChanged(queued: 1, open: 1, due: due)
+            machine.alertsChanged(queued: 1, open: 1, due: due, now: now)
         } else {
-            machine.alertsChanged(queued: 1, open: 1)
+            machine.alertsChanged(queued: 1, open: 1, now: now)
         }
-        if isUrgent { machine.urgentCame(due: due) }
+        if isUrgent { machine.urgentCame(due: due, now: now) }
     }
 
     /// Those that are sent leave oldest first, so that the newest holds APNs' one slot.
@@ -187,7 +187,7 @@ extension WakeStep {
             alert.cause = cause
             try transaction.put(alert)
         }
-        machine.alertsChanged(queued: queued, open: fresh.count, due: now)
+        machine.alertsChanged(queued: queued, open: fresh.count, due: now, now: now)
     }
 
     private mutating func settle(
@@ -205,12 +205,13 @@ extension WakeStep {
         switch settlement {
         case .sent: return try settleSent(&alert)
         case .unanswered where alert.tries >= WakePolicy.unansweredMax:
+            machine.alertLeft(now: now)
             return try settleSent(&alert)
         case .unanswered: try queueAgain(&alert)
         case .queuedAgain: try queueAgain(&alert)
         case .refused:
             // Those that it would have told of are told by another.
-            machine.alertsChanged(queued: 1, open: 0)
+            machine.alertsChanged(queued: 1, open: 0, now: now)
             try drop(alert, .cancelled, countedAs: .queued)
         }
     }
@@ -226,8 +227,8 @@ extension WakeStep {
         alert.phase = .queued
         // Who waits by then is decided then.
         if alert.summary == .conversation || alert.summary == .device { alert.summary = .none }
-        machine.alertsChanged(queued: 1, open: 0)
-        if alert.isUrgent { machine.urgentCame(due: row.alertNotBefore) }
+        machine.alertsChanged(queued: 1, open: 0, now: now)
+        if alert.isUrgent { machine.urgentCame(due: row.alertNotBefore, now: now) }
         try transaction.put(alert)
     }
 
@@ -399,7 +400,7 @@ extension WakeStep {
     /// Takes an alert out of the device's counts, as it leaves its phase.
     mutating func closeAlert(_ alert: AlertRecord) {
         machine.alertsChanged(
-            queued: alert.phase == .queued ? -1 : 0, open: alert.phase.isOpen ? -1 : 0)
+            queued: alert.phase == .queued ? -1 : 0, open: alert.phase.isOpen ? -1 : 0, now: now)
     }
 
 }

@@ -76,6 +76,7 @@ public struct WakeRecord: Record, Equatable {
     public var isUsefulOnly = false
     /// Alerts that left one by one since the last quiet minute.
     public var alertBurst: UInt64 = 0
+    /// When APNs last took an alert.
     public var lastAlertAt: Timestamp = .zero
     /// Derived: what is next is urgent, and goes before all that is not.
     public var turn: PushTurn = .plain
