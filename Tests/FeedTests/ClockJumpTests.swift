@@ -144,6 +144,35 @@ import Wire
         #expect(try hooks.state(hook).leasedUntil.map { $0 <= world.now + 10_000 } ?? false)
     }
 
+    /// What is put off by the clock as it is waits on; it is no reason to look again for ever.
+    @Test func mendingEndsThoughManyOfASuspendedAppWait() throws {
+        let pushes = try Pushes()
+        let world = pushes.world
+        world.pass(100 * 86_400_000)
+        try pushes.tick()
+        let users = (1...40).map { "user-\($0)" }
+        let room = try world.converse(users + ["anna"])
+        for (number, user) in users.enumerated() {
+            let device = DeviceID(high: 3, low: UInt64(number))
+            let session = try pushes.open(user, device, token: UInt8(number + 1)).session
+            try pushes.acknowledge(session, try pushes.head(user))
+            try pushes.end(session, within: 0)
+        }
+        try pushes.run(2_000)
+        try pushes.say("x", in: room)
+        try world.finishFanOut()
+        try world.expectDone(.suspendApp(World.app))
+        #expect(try pushes.run(5_000) == [])
+        let late = world.now + 5_000
+        #expect(try world.all(WakeRecord.self).count { $0.due.map { $0 > late } ?? false } == 40)
+        world.store.clock = world.now - 3_600_000
+        try pushes.run(10_000)
+        #expect(try !world.all(MetaRecord.self).contains { $0.name == "clock_set_back" })
+        try world.expectDone(.resumeApp(World.app))
+        let words = try pushes.run(35_000)
+        #expect(words.count { $0 == "silent" } == 40, "\(words.count) \(words.first ?? "")")
+    }
+
     @Test func alertsThatWaitOutliveAClockThatWasAhead() throws {
         let (pushes, room) = try Pushes.sleeping()
         pushes.world.pass(100 * 86_400_000)

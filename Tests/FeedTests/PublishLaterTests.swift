@@ -141,6 +141,23 @@ struct PublishLaterTests {
         #expect(try row(far.message)?.due == far.sendAt)
     }
 
+    /// It is no message that a clock put off that was ahead.
+    @Test func aClockThatIsSetBackAfterARestoreLeavesTheTimeToCancel() throws {
+        let conversation = try world.converse(["anna", "bob"])
+        try later(message("x", to: conversation), in: 1)
+        world.pass(hour)
+        try pushes.tick()
+        try world.ask(.restore(epochHalf: 1_234))
+        world.store.clock = world.now - 10_000
+        for _ in 0..<10 {
+            try pushes.tick()
+            #expect(try publish() == .progressed(count: 0, more: false))
+            world.pass(60_000)
+        }
+        world.pass(hour / 4)
+        #expect(try publish() == .progressed(count: 1, more: false))
+    }
+
     @Test func manyAreAnnouncedToInTheBackground() throws {
         world.limits.directRecipients = 2
         try later(announcement(["a", "b", "c", "d", "e"]), in: 1)

@@ -67,7 +67,7 @@ extension Reachability {
         row.graceUntil = row.graceUntil.map { min($0, moment + policy.grace) }
         mendClock(now: moment)
         // What stands here now is of this clock.
-        row.writtenAt = min(row.writtenAt, moment)
+        row.writtenAt = moment
         reschedule(now: moment)
     }
 

@@ -51,6 +51,10 @@ extension Work {
         try put(MetaRecord(name: epoch, number: half))
         let known = try record(MetaRecord.self, [.text(base)], lock: .wait)?.number ?? 0
         try put(MetaRecord(name: base, number: try raised(known)))
+        let hold = MetaRecord.schedulesHeldName
+        _ = try record(MetaRecord.self, [.text(hold)], lock: .wait)
+        let until = now + ScheduledRecord.restoreHold
+        try put(MetaRecord(name: hold, number: until.milliseconds))
         // Nor what was sealed by keys that lay beside the backup.
         for slot in 0..<TicketKey.slots {
             let name: [ColumnValue] = [.text(MetaRecord.ticketKeyName(slot))]
@@ -61,12 +65,9 @@ extension Work {
         return .restored(users: users, tokens: tokens, consoleTokens: consoleTokens)
     }
 
-    /// How long a backend has to cancel again what it had cancelled.
-    private static let scheduleHold: Milliseconds = 15 * 60_000
-
     private func holdSchedules() throws(RuleFailure) {
         let table = ScheduledRecord.table
-        let held = now + Self.scheduleHold
+        let held = now + ScheduledRecord.restoreHold
         var last: [ColumnValue]?
         while true {
             // In the order of their keys, which this does not change; as they are stored, for a

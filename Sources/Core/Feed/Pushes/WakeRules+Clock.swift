@@ -13,20 +13,23 @@ extension WakeRules {
     private static let scheduledLook = 1_024
     private static let scheduledAtOnce = 256
 
+    /// Of the rows that are due last, so many are looked at for one of the other clock.
+    private static let wakesLook = 256
+
     /// - Returns: whether the rest of it waits for what other transactions hold.
     func mendSetBack() throws(StoreError) -> Bool {
         guard let moment = try moment(Self.setBackName) else { return false }
-        return try WakeRules(transaction: transaction, now: moment).mend()
+        return try mend(since: moment)
     }
 
-    /// `now` is when the clock was set.
-    private func mend() throws(StoreError) -> Bool {
+    /// - Parameter moment: when the clock was set, by the clock as it is now.
+    private func mend(since moment: Timestamp) throws(StoreError) -> Bool {
         let soon = now + Reachability.setBackWait
         var mended = Mended()
         // A push in flight has its lease; all else is decided again at once.
-        try mendWakes("wake_by_deadline", past: now + WakePolicy.lease, &mended)
+        try mendWakes("wake_by_deadline", past: now + WakePolicy.lease, since: moment, &mended)
         for prefix in try PushQueues.prefixes(in: transaction) where mended.left > 0 {
-            try mendWakes("wake_by_lane", prefix, past: soon, &mended)
+            try mendWakes("wake_by_lane", prefix, past: soon, since: moment, &mended)
         }
         // One look at each campaign: it decides anew when it is due.
         try mend("campaign_by_due", past: now + Self.gapTolerance, &mended) {
@@ -53,7 +56,7 @@ extension WakeRules {
         }
         if mended.left > 0, mended.held == 0 { try mendScheduled(&mended) }
         if mended.left > 0, mended.held == 0 {
-            try finish(Self.setBackName, now.milliseconds)
+            try finish(Self.setBackName, moment.milliseconds)
         }
         return mended.held > 0 && mended.done == 0
     }
@@ -66,20 +69,44 @@ extension WakeRules {
         var left = WakeRules.gapStep
     }
 
+    /// Looked at are those that are due last: a clock that was ahead wrote them, most likely. What
+    /// was written since, or is mended, is of this clock and stays as it is, so that mending ends
+    /// also where APNs, or a suspended app, keeps many rows waiting.
     private func mendWakes(
         _ index: String, _ prefix: [ColumnValue] = [], past bound: Timestamp,
-        _ mended: inout Mended
+        since moment: Timestamp, _ mended: inout Mended
     ) throws(StoreError) {
-        let scan = Scan(
-            index: index, prefix: prefix, after: [.timestamp(bound)],
-            limit: min(mended.left, Self.mendedAtOnce))
-        let (turn, _) = try onDevices(of: scan) { step throws(StoreError) in
-            step.machine.clockSetBack(to: now)
+        let few = min(mended.left, Self.mendedAtOnce)
+        var wrong: [WakeRecord] = []
+        for limit in [few, Self.wakesLook] where wrong.isEmpty {
+            let rows = try transaction.rows(
+                WakeRecord.table,
+                Scan(
+                    index: index, prefix: prefix, after: [.timestamp(bound)], descending: true,
+                    limit: limit))
+            // Whoever needs a row that cannot be read tells of it.
+            wrong = rows.compactMap { try? WakeRecord(row: $0) }
+                .filter { $0.writtenAt < moment || $0.writtenAt > now }
+            guard rows.count == limit else { break }
         }
-        mended.done += turn.looked - turn.held
-        mended.held += turn.held
-        // Those that the turn left are the next step's.
-        mended.left = turn.isAtEnd ? mended.left - turn.looked : 0
+        wrong = Array(wrong.prefix(few))
+        for (count, row) in wrong.sorted(by: { $0.precedes($1) }).enumerated() {
+            // Those that the turn leaves are the next step's.
+            if count > 0, transaction.isSpent {
+                mended.left = 0
+                return
+            }
+            var isUnreadable = false
+            let isDone = try transaction.passingOver { () throws(StoreError) in
+                _ = try onDevice(of: row) { step throws(StoreError) in
+                    step.machine.clockSetBack(to: now)
+                }
+            } unreadable: { _ in
+                isUnreadable = true
+            }
+            if isDone || isUnreadable { mended.done += 1 } else { mended.held += 1 }
+        }
+        mended.left = wrong.count < few ? mended.left - wrong.count : 0
     }
 
     /// Rows that are due too late by the clock as it is now.
@@ -108,6 +135,9 @@ extension WakeRules {
     /// found again.
     private func mendScheduled(_ mended: inout Mended) throws(StoreError) {
         let soon = now + Reachability.setBackWait
+        // What waits since a restore waits on, as long as ever.
+        let until = try moment(MetaRecord.schedulesHeldName) ?? now
+        let held = min(until, now + ScheduledRecord.restoreHold)
         let apps = try transaction.records(ScheduleRecord.self, Scan(limit: Self.scheduledLook))
             .filter { $0.pending > 0 }
         for schedule in apps {
@@ -121,10 +151,10 @@ extension WakeRules {
                     Scan(
                         index: "scheduled_by_due", prefix: [.app(schedule.app)], after: after,
                         limit: few))
-                for row in rows where row.due.map({ $0 > row.sendAt }) ?? false {
+                for row in rows where row.due.map({ $0 > max(row.sendAt, held) }) ?? false {
                     var isUnreadable = false
                     let isDone = try transaction.passingOver { () throws(StoreError) in
-                        try mend(row, past: soon)
+                        try mend(row, past: soon, held: held)
                     } unreadable: { _ in
                         isUnreadable = true
                     }
@@ -143,10 +173,12 @@ extension WakeRules {
         }
     }
 
-    private func mend(_ found: ScheduledRecord, past soon: Timestamp) throws(StoreError) {
+    private func mend(
+        _ found: ScheduledRecord, past soon: Timestamp, held: Timestamp
+    ) throws(StoreError) {
         let known = try transaction.record(ScheduledRecord.self, found.rowKey, lock: .wait)
-        guard var row = known, let due = row.due, due > max(soon, row.sendAt) else { return }
-        row.due = max(row.sendAt, now)
+        guard var row = known, let due = row.due, due > max(soon, row.sendAt, held) else { return }
+        row.due = max(row.sendAt, now, held)
         try transaction.put(row)
     }
 

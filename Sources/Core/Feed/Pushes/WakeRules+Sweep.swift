@@ -377,7 +377,8 @@ extension WakeRules {
         }
     }
 
-    private func onDevice(
+    /// The caller holds a savepoint.
+    func onDevice(
         of row: WakeRecord, _ body: (inout WakeStep) throws(StoreError) -> Void
     ) throws(StoreError) -> WakeEffects {
         _ = try transaction.record(

@@ -62,6 +62,9 @@ public struct ScheduledRecord: Record, Equatable {
     }
 
     public var isAnnouncement: Bool { conversation == .none }
+
+    /// How long a backend has after a restore to cancel again what it had cancelled.
+    static let restoreHold: Milliseconds = 15 * 60_000
 }
 
 extension ScheduledRecord {

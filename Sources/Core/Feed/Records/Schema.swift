@@ -133,6 +133,8 @@ extension UInt64 {
 extension MetaRecord {
     /// Under this name `number` is the store's half of every epoch.
     static let epochName = "epoch"
+    /// Until when what was scheduled waits after a restore.
+    static let schedulesHeldName = "schedules_held_until"
 
     /// With an app's name: `number` is the time at which its last reset has its turn.
     static let resetsPrefix = "resets/"
