@@ -78,6 +78,38 @@ import Wire
         #expect(words.first?.contains("badge 3") ?? false, "\(words)")
     }
 
+    /// A claim that exceeds its ceiling of rows ends the test.
+    @Test func hundredsFromSomebodyWhoIsBlockedHoldUpNothing() throws {
+        let (pushes, room) = try unreachable()
+        let side = try pushes.world.converse(["carl", "bob"])
+        let other = try pushes.open("bob", tablet, token: 2).session
+        for number in 1...6 { try pushes.say("\(number)", in: room) }
+        #expect(try pushes.run(0).count == 5)
+        for number in 7...260 { try pushes.say("\(number)", in: room) }
+        try pushes.say("from carl", in: side, from: "carl")
+        try pushes.acknowledge(other, try pushes.head("bob"))
+        try pushes.world.mutate(other, 1, .blockUser(BlockUser(user: "anna", blocked: true)))
+        let words = try pushes.run(70_000)
+        #expect(words.count == 1 && words[0].contains("from carl"), "\(words)")
+    }
+
+    /// It left before it was read: whatever its answer finds, it is on the screen.
+    @Test func whatIsReadWhileItsPushIsUnderWayIsTakenFromTheScreen() throws {
+        let (pushes, room) = try unreachable()
+        let side = try pushes.world.converse(["carl", "bob"])
+        let other = try pushes.open("bob", tablet, token: 2).session
+        try pushes.say("stays", in: side, from: "carl")
+        #expect(try pushes.run(0).count == 1)
+        try pushes.say("is read", in: room)
+        let job = try #require(try pushes.claim().first { $0.key.device == phone })
+        let head = try pushes.head("bob")
+        try pushes.acknowledge(
+            other, head, reads: [ReadReceipt(conversation: room, through: head)])
+        try pushes.finish(job)
+        let words = try pushes.run(2_000)
+        #expect(words == [#"badge "stays" badge 1 stored"#], "in the place of what was read")
+    }
+
     @Test func conversationsAreSummedUpApart() throws {
         let (pushes, room) = try unreachable()
         let side = try pushes.world.converse(["anna", "bob"])

@@ -105,6 +105,7 @@ extension WakeStep {
     /// The queued alert to send; those that are not worth it any more are cancelled on the way.
     mutating func nextAlert() throws(StoreError) -> NextAlert {
         var past = PastAlerts()
+        var blocked = 0
         while true {
             // Beside a session an urgent one is left the time in which an ACK may cover it.
             let isUrgentLater =
@@ -139,8 +140,14 @@ extension WakeStep {
             }
             // Its deletion may still be on its way into this feed.
             let content = try content(of: chosen)
+            if try isOfBlocked(chosen) {
+                blocked += try dropBlocked(chosen, among: rows)
+                // The next claim goes on.
+                if blocked >= Self.queueMax { return .later(now + 1) }
+                continue
+            }
             guard let content, chosen.seq > device.applied || chosen.isTimed,
-                !(try transaction.isSettled(chosen, now: now)), !(try isOfBlocked(chosen))
+                !(try transaction.isSettled(chosen, now: now))
             else {
                 try drop(chosen, .cancelled)
                 continue
@@ -157,6 +164,26 @@ extension WakeStep {
                 try drop(chosen, .expired)
             }
         }
+    }
+
+    /// All of one look: whom the user blocks may have written hundreds.
+    ///
+    /// - Returns: how many they were.
+    private mutating func dropBlocked(
+        _ chosen: AlertRecord, among rows: [AlertRecord]
+    ) throws(StoreError) -> Int {
+        try drop(chosen, .cancelled)
+        var count = 1
+        for alert in rows where alert.message != chosen.message {
+            guard try isOfBlocked(alert),
+                // What was dropped may have made another one speak for the rest.
+                let alert = try transaction.record(AlertRecord.self, alertKey(alert.message)),
+                alert.phase == .queued
+            else { continue }
+            try drop(alert, .cancelled)
+            count += 1
+        }
+        return count
     }
 
     /// All of one look, so that it is not looked through anew for each.

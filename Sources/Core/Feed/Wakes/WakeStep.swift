@@ -196,10 +196,12 @@ extension WakeStep {
         var alert = try transaction.record(AlertRecord.self, alertKey(message))
         if settlement == .unanswered { alert?.tries += 1 }
         guard var alert, alert.phase == .sending else {
-            if settlement == .unanswered {
-                if let alert { try transaction.put(alert) }
-                machine.unansweredAlertWent(now: now)
+            // It left before it was read, muted or covered: it is on the screen, or will be.
+            if settlement == .sent { alert?.sentAt = now }
+            if let alert, settlement == .sent || settlement == .unanswered {
+                try transaction.put(alert)
             }
+            if settlement == .unanswered { machine.unansweredAlertWent(now: now) }
             return
         }
         switch settlement {
@@ -359,22 +361,31 @@ extension WakeStep {
     mutating func moveAlert(
         from older: EntryRecord, to entry: EntryRecord, of message: MessageID
     ) throws(StoreError) {
-        let known = try transaction.record(AlertRecord.self, alertKey(message))
-        if try device.stored().contains(older.seq) {
+        let isStored = try device.stored().contains(older.seq)
+        var known = try transaction.record(AlertRecord.self, alertKey(message))
+        guard isStored || known != nil else { return moved(to: entry, of: message) }
+        // It may be the oldest, which goes to make room.
+        let number = try makeRoom()
+        if known != nil { known = try transaction.record(AlertRecord.self, alertKey(message)) }
+        if isStored {
             // It stands above `applied` now, and yet the device has the message.
             if let known { closeAlert(known) }
             var covered = makeAlert(entry, message, .covered)
-            covered.number = try makeRoom()
+            covered.number = number
             covered.sentAt = known?.sentAt
             covered.push = known?.push
             return try transaction.put(covered)
         }
         if var known {
             known.seq = entry.seq
-            known.number = try makeRoom()
+            known.number = number
             try transaction.put(known)
             if known.phase == .covered { return }
         }
+        moved(to: entry, of: message)
+    }
+
+    private mutating func moved(to entry: EntryRecord, of message: MessageID) {
         machine.moved(
             VisibleChange(seq: entry.seq, conversation: entry.conversation, message: message))
     }
