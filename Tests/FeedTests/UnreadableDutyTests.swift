@@ -180,6 +180,22 @@ struct UnreadableDutyTests {
         #expect(try world.all(SessionEndRecord.self).isEmpty)
     }
 
+    /// Where the last session of a look has a key that is none, the next look begins before it.
+    @Test func sessionsBehindOneWithoutAKeyAreEnded() throws {
+        for number in 1...40 as ClosedRange<UInt64> {
+            try world.login("user-\(100 + number)", DeviceID(high: 5, low: number))
+        }
+        try world.tamper { transaction throws(StoreError) in
+            var row = try transaction.records(SessionRecord.self, Scan(limit: 31))[30].row
+            row[2] = .blob([1])
+            try transaction.put(SessionRecord.table, row)
+        }
+        try world.expectDone(.suspendApp(World.app))
+        #expect(world.unreadable.count == 1)
+        #expect(world.ended.count == 40)
+        #expect(try world.all(SessionEndRecord.self).isEmpty)
+    }
+
     /// An event that cannot be read goes when its place comes: it holds up neither the answer of a
     /// receiver, nor what is published, nor the events of other apps.
     @Test(arguments: ["answer", "surplus", "retention"])

@@ -70,8 +70,9 @@ extension Work {
                     limit: limit))
             for session in sessions { try endReadable(session, for: job) }
             count += sessions.count
-            guard sessions.count == limit, let last = sessions.last.flatMap({ SessionPlace($0) })
-            else {
+            // Behind the last one of which the key can be read.
+            let last = sessions.reversed().lazy.compactMap { SessionPlace($0) }.first
+            guard sessions.count == limit, let last else {
                 try delete(SessionEndRecord.self, job.key)
                 return (count, false)
             }
