@@ -180,7 +180,7 @@ struct UnreadableDutyTests {
         #expect(try world.all(SessionEndRecord.self).isEmpty)
     }
 
-    /// Where the last session of a look has a key that is none, the next look begins before it.
+    /// Where the key of the last session of a look cannot be read, the next look begins at it.
     @Test func sessionsBehindOneWithoutAKeyAreEnded() throws {
         for number in 1...40 as ClosedRange<UInt64> {
             try world.login("user-\(100 + number)", DeviceID(high: 5, low: number))

@@ -123,11 +123,7 @@ import Wire
         var phone = try Phone(mutations: 0)
         phone.start()
         phone.connect()
-        phone.receive(
-            .welcome(
-                Welcome(
-                    version: 1, sessionToken: [8], epoch: Phone.epoch, keepaliveMs: 180_000,
-                    limits: AdvertisedLimits(bodyBytes: 100), user: "anna")), request: 1)
+        phone.receive(Phone.welcome(limits: AdvertisedLimits(bodyBytes: 100)), request: 1)
         phone.receive(Phone.delta(10, []), request: 1)
         let part = Part(mimeType: "text/plain", content: Array(repeating: 0, count: 4_000))
         let number = try phone.store.enqueue(
@@ -156,16 +152,13 @@ import Wire
         lines = phone.receive(Phone.delta(11, []), request: 1)
         #expect(!lines.contains { $0.hasPrefix("send DIGEST") })
     }
+
     @Test("an interval of a millisecond is one of a second")
     func anIntervalOfNothing() throws {
         var phone = try Phone(mutations: 0)
         phone.start()
         phone.connect()
-        phone.receive(
-            .welcome(
-                Welcome(
-                    version: 1, sessionToken: [8], epoch: Phone.epoch, keepaliveMs: 1,
-                    user: "anna")), request: 1)
+        phone.receive(Phone.welcome(keepalive: 1), request: 1)
         phone.receive(Phone.delta(10, []), request: 1)
         #expect(phone.pass(899) == [])
         #expect(phone.pass(1).map { $0.prefix(9) } == ["send PING"])

@@ -170,11 +170,15 @@ struct Phone {
         return lines
     }
 
-    static func welcome(live: Bool = true, floor: UInt64 = 0, user: String = "anna") -> FrameBody {
+    static func welcome(
+        live: Bool = true, floor: UInt64 = 0, keepalive: UInt32 = 180_000,
+        limits: AdvertisedLimits? = nil, user: String = "anna"
+    ) -> FrameBody {
         .welcome(
             Welcome(
                 version: 1, sessionToken: [8], epoch: epoch, mutationFloor: floor,
-                keepaliveMs: 180_000, features: live ? ["live"] : [], user: user))
+                keepaliveMs: keepalive, limits: limits, features: live ? ["live"] : [],
+                user: user))
     }
 
     static func delta(

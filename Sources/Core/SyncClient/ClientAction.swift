@@ -150,11 +150,11 @@ public struct ClientLimits: Equatable, Sendable {
     /// No wait that a server asks for counts for longer (CON-15): what one answer said by mistake
     /// must not keep the user from the server for weeks.
     public var longestWait: Milliseconds = 3_600_000
-    /// Of the interval that a server asks for, the least that counts (CON-7).
+    /// A server that asks for frames in a shorter interval gets them in this one (CON-7).
     public var keepaliveLeast: Milliseconds = 1_000
     /// A second DRAIN within a minute has a slot after at least this time.
     public var drainedAgain: Milliseconds = 5_000
-    /// CHALLENGEs answered in a minute.
+    /// The number of CHALLENGEs answered in a minute; at the next one the connection is given up.
     public var challengesPerMinute = 8
     /// Resets that one connection may bring before it is given up: each costs a whole snapshot.
     public var resetsOfConnection = 4

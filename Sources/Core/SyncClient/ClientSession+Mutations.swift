@@ -142,7 +142,7 @@ extension ClientSession {
         queuedThrough = max(queuedThrough, last)
         renumberings += 1
         if renumberings > 1 {
-            // No other life has taken these.
+            // The numbers are fresh: no other life of this device can have taken them.
             let delay = limits.mutationRetry << min(renumberings, 16)
             outboxRetryAt = now + min(delay, limits.longestWait)
         }

@@ -62,15 +62,16 @@ extension ClientSession {
         max(Milliseconds(milliseconds), limits.keepaliveLeast)
     }
 
-    /// A connection that came of a DRAIN and is drained at once ends no faster than this.
+    /// How long after a DRAIN this client connects again: later than its slot where it came here
+    /// because of another DRAIN a moment ago.
     mutating func slot(of drain: Drain, now: Instant) -> Milliseconds {
         let isAgain = drainedAt.map { now.since($0) < 60_000 } ?? false
         drainedAt = now
         return max(asked(drain.slotMs), isAgain ? limits.drainedAgain : 0)
     }
 
-    /// Each costs the app's backend a token. Who is challenged without end has a connection to
-    /// leave, and waits ever longer.
+    /// Each CHALLENGE costs the app's backend a token. A client that is challenged without end
+    /// gives the connection up, and waits ever longer before the next.
     mutating func mayBeChallenged(now: Instant) -> Bool {
         challengedAt.removeAll { now.since($0) > 60_000 }
         guard challengedAt.count < limits.challengesPerMinute else { return false }

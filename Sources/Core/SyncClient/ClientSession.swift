@@ -111,7 +111,7 @@ public struct ClientSession: Sendable {
     var isPeeking = false
     /// As WELCOME said.
     var serverTime = Timestamp(milliseconds: 0)
-    /// Of the last minute, and the last DRAIN, on whatever connection.
+    /// When CHALLENGEs of the last minute came, and the last DRAIN, on any connection.
     var challengedAt: [Instant] = []
     var drainedAt: Instant?
     /// The number of times the outbox got new numbers without an answer of another kind between.

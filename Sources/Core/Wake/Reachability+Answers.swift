@@ -143,7 +143,7 @@ extension Reachability {
     /// from here. What it did not take keeps none away.
     public mutating func alertLeft(now: Timestamp) { row.lastAlertAt = now }
 
-    /// It is none of its burst and of its hour.
+    /// APNs did not take the alert: it counts neither in its burst nor in its hour.
     private mutating func alertStayed() {
         row.alertBurst = row.alertBurst > 0 ? row.alertBurst - 1 : 0
         row.hourAlerts = row.hourAlerts > 0 ? row.hourAlerts - 1 : 0

@@ -42,7 +42,8 @@ extension Work {
         return .progressed(count: count, more: count > 0)
     }
 
-    /// Something of it cannot be read: it waits, and no other campaign behind it.
+    /// Something of the campaign cannot be read: it is looked at again later, and the campaigns
+    /// behind it need not wait for it.
     private func putOffCampaign(_ key: [ColumnValue]) throws(RuleFailure) {
         let table = CampaignProgressRecord.table
         _ = try stepPassingOver { () throws(RuleFailure) in

@@ -70,7 +70,7 @@ extension Work {
                     limit: limit))
             for session in sessions { try endReadable(session, for: job) }
             count += sessions.count
-            // Behind the last one of which the key can be read.
+            // The next look begins behind the last session of which the key can be read.
             let last = sessions.reversed().lazy.compactMap { SessionPlace($0) }.first
             guard sessions.count == limit, let last else {
                 try delete(SessionEndRecord.self, job.key)
@@ -83,8 +83,8 @@ extension Work {
         return (count, true)
     }
 
-    /// One that cannot be read keeps none behind it from its end. Nobody is served by it: whoever
-    /// asks for it meets that, too.
+    /// A session that cannot be read keeps none behind it from its end. It serves nobody: a
+    /// connection that asks for it cannot read it, either.
     private func endReadable(
         _ row: [ColumnValue], for job: SessionEndRecord
     ) throws(RuleFailure) {

@@ -13,7 +13,8 @@ extension WakeRules {
     private static let scheduledLook = 1_024
     private static let scheduledAtOnce = 256
 
-    /// Of the rows that are due last, so many are looked at for one of the other clock.
+    /// The number of rows in which one of the other clock is looked for, beginning with the row
+    /// that is due last.
     private static let wakesLook = 256
 
     /// - Returns: whether the rest of it waits for what other transactions hold.
@@ -69,9 +70,10 @@ extension WakeRules {
         var left = WakeRules.gapStep
     }
 
-    /// Looked at are those that are due last: a clock that was ahead wrote them, most likely. What
-    /// was written since, or is mended, is of this clock and stays as it is, so that mending ends
-    /// also where APNs, or a suspended app, keeps many rows waiting.
+    /// Decides anew the rows that the other clock wrote. The row that is due last comes first: most
+    /// likely a clock that was ahead wrote it. A row that was written since, or is mended, is of
+    /// this clock and stays as it is, so that mending comes to its end also where APNs, or a
+    /// suspended app, keeps many rows waiting.
     private func mendWakes(
         _ index: String, _ prefix: [ColumnValue] = [], past bound: Timestamp,
         since moment: Timestamp, _ mended: inout Mended
@@ -91,7 +93,7 @@ extension WakeRules {
         }
         wrong = Array(wrong.prefix(few))
         for (count, row) in wrong.sorted(by: { $0.precedes($1) }).enumerated() {
-            // Those that the turn leaves are the next step's.
+            // The next step mends the rows that this turn has no time for.
             if count > 0, transaction.isSpent {
                 mended.left = 0
                 return
@@ -135,7 +137,7 @@ extension WakeRules {
     /// found again.
     private func mendScheduled(_ mended: inout Mended) throws(StoreError) {
         let soon = now + Reachability.setBackWait
-        // What waits since a restore waits on, as long as ever.
+        // A message that a restore has put off stays put off: no clock that was ahead did that.
         let until = try moment(MetaRecord.schedulesHeldName) ?? now
         let held = min(until, now + ScheduledRecord.restoreHold)
         let apps = try transaction.records(ScheduleRecord.self, Scan(limit: Self.scheduledLook))

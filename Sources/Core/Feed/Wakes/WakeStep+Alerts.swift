@@ -166,9 +166,10 @@ extension WakeStep {
         }
     }
 
-    /// All of one look: whom the user blocks may have written hundreds.
+    /// Cancels every alert among `rows` that is of somebody whom the user blocks: there may be
+    /// hundreds, and a look for each would hold the writer up.
     ///
-    /// - Returns: how many they were.
+    /// - Returns: how many were cancelled.
     private mutating func dropBlocked(
         _ chosen: AlertRecord, among rows: [AlertRecord]
     ) throws(StoreError) -> Int {

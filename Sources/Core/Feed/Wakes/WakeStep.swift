@@ -364,7 +364,7 @@ extension WakeStep {
         let isStored = try device.stored().contains(older.seq)
         var known = try transaction.record(AlertRecord.self, alertKey(message))
         guard isStored || known != nil else { return moved(to: entry, of: message) }
-        // It may be the oldest, which goes to make room.
+        // To make room the oldest row goes, which may be the one that was just read.
         let number = try makeRoom()
         if known != nil { known = try transaction.record(AlertRecord.self, alertKey(message)) }
         if isStored {

@@ -86,8 +86,8 @@ extension Work {
             isMended = true
         }
         if let kinds = change.kinds, kinds != webhook.kinds {
-            // It has everything that it asked for: what was kept for other webhooks only, of kinds
-            // that it asks for now, happened before it asked.
+            // The webhook has every event that it asked for. Events of the added kinds that are
+            // kept for other webhooks happened before it asked for them.
             if webhook.state == .active, webhook.due == nil { webhook.passed(newest) }
             webhook.kinds = kinds
             // The batch at hand holds other events from now on: it is another one.

@@ -67,8 +67,8 @@ extension Work {
         try drop(try readable(oldest, of: &outbox), of: &outbox)
     }
 
-    /// One that cannot be read, and of which nobody can be told, goes: it holds up neither changes
-    /// of its app nor what is behind it.
+    /// The events that can be read. Nobody can be told of the others: they are deleted, so that
+    /// they hold up neither changes of their app nor the events behind them.
     private func readable(
         _ rows: [[ColumnValue]], of outbox: inout OutboxRecord
     ) throws(RuleFailure) -> [WebhookEventRecord] {
