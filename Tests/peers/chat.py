@@ -249,6 +249,19 @@ def stopped(anna):
         anna.sees("ended 0")
         anna.line("clear")
         anna.sees("Dinner|half", absent=True)
+    # Whatever another program made of the terminal, what is drawn on it is drawn with its keyboard.
+    anna.line("$CHAT; echo ended $?")
+    anna.sees("1 Dinner")
+    termios.tcsetattr(anna.terminal, termios.TCSANOW, anna.before)
+    anna.resize(80, 20)
+    end = time.monotonic() + PATIENCE
+    while termios.tcgetattr(anna.terminal)[3] & termios.ICANON:
+        if time.monotonic() > end:
+            sys.exit("a chat draws on a terminal whose keyboard is not its own")
+        anna.look(0.2)
+    anna.type("\x03")
+    anna.sees("ended 0")
+    anna.resize(80, 24)
 
 
 def heaped(anna):

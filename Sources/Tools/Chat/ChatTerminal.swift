@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 import Synchronization
 
@@ -22,6 +23,8 @@ final class ChatTerminal: Sendable {
     private let saved: termios
     /// What the keyboard is read with.
     private let raw: termios
+    /// The keyboard's thread and the one that draws both take the terminal back.
+    private let taking = Lock()
 
     init() throws(Unfit) {
         var attributes = termios()
@@ -59,7 +62,7 @@ final class ChatTerminal: Sendable {
     /// chat's again, whatever it was used for.
     var wasContinued: Bool {
         guard continueCame.exchange(false, ordering: .relaxed) else { return false }
-        take()
+        taking.withLock { take() }
         return true
     }
 
@@ -80,7 +83,7 @@ final class ChatTerminal: Sendable {
         raise(SIGTSTP)
         pthread_sigmask(SIG_SETMASK, &mask, nil)
         signal(SIGTSTP, handler)
-        take()
+        taking.withLock { take() }
     }
 
     private func take() {
@@ -121,7 +124,21 @@ final class ChatTerminal: Sendable {
         return Array(bytes[..<count])
     }
 
-    func draw(_ drawing: ChatDrawing) { Self.write(Self.text(drawing)) }
+    func draw(_ drawing: ChatDrawing) {
+        taking.withLock {
+            // What is drawn must be true of the keyboard too: a chat that goes on after a stop may
+            // have something to draw before its other thread hears of it, and what is typed then
+            // would go to the shell's terminal, the key that ends the chat as a signal.
+            if !isRaw { take() }
+            Self.write(Self.text(drawing))
+        }
+    }
+
+    /// Whether each key comes by itself; also where nothing can be known.
+    private var isRaw: Bool {
+        var attributes = termios()
+        return tcgetattr(0, &attributes) != 0 || attributes.c_lflag & tcflag_t(ICANON) == 0
+    }
 
     /// A screen of its own, on which a line that is too long does not wrap; and what is pasted is
     /// told from what is typed.
