@@ -23,16 +23,17 @@ public struct ExactText: Hashable, Comparable, Sendable, CustomStringConvertible
     /// The bytes, not `String`'s hash: equivalent names all share that one, and there are so many
     /// of them that a peer could fill one bucket of a table.
     public func hash(into hasher: inout Hasher) {
-        let bytes = text.utf8.span
-        var position = 0
-        while position + 8 <= bytes.count {
-            hasher.combine(bytes.word(at: position))
-            position += 8
+        text.withBytes { bytes in
+            var position = 0
+            while position + 8 <= bytes.count {
+                hasher.combine(bytes.word(at: position))
+                position += 8
+            }
+            var word: UInt64 = 0
+            for offset in position..<bytes.count { word = word << 8 | UInt64(bytes[offset]) }
+            hasher.combine(word)
+            hasher.combine(bytes.count)
         }
-        var word: UInt64 = 0
-        for offset in position..<bytes.count { word = word << 8 | UInt64(bytes[offset]) }
-        hasher.combine(word)
-        hasher.combine(bytes.count)
     }
 
     @inlinable
@@ -54,18 +55,42 @@ extension String {
     /// The same where both are whole strings, as names in rows are.
     public func isExactly(_ other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }
-        let (one, two) = (utf8.span, other.utf8.span)
-        var position = 0
-        while position + 8 <= one.count {
-            if one.word(at: position) != two.word(at: position) { return false }
-            position += 8
-        }
-        for offset in position..<one.count where one[offset] != two[offset] { return false }
-        return true
+        return withBytes { one in other.withBytes { two in one.isSame(two) } }
+    }
+
+    /// The UTF-8 bytes side by side, for as long as `body` runs.
+    @inline(__always)
+    func withBytes<Answer>(_ body: (Span<UInt8>) -> Answer) -> Answer {
+        // `utf8.span` is the same, and is only there from iOS 26 on.
+        let answer = unsafe utf8.withContiguousStorageIfAvailable { unsafe body($0.span) }
+        // On Apple's systems a text may be another's, kept in another form.
+        return answer ?? Array(utf8).withBytes(body)
+    }
+}
+
+extension [UInt8] {
+    /// The bytes, for as long as `body` runs. An array's `span` is only there from iOS 26 on, a
+    /// slice's from the beginning.
+    @inline(__always)
+    func withBytes<Answer>(_ body: (Span<UInt8>) -> Answer) -> Answer {
+        let all = self[...]
+        return body(all.span)
     }
 }
 
 extension Span<UInt8> {
+    /// Whether the other has the same bytes; it has as many.
+    @inline(__always)
+    fileprivate func isSame(_ other: Self) -> Bool {
+        var position = 0
+        while position + 8 <= count {
+            if word(at: position) != other.word(at: position) { return false }
+            position += 8
+        }
+        for offset in position..<count where self[offset] != other[offset] { return false }
+        return true
+    }
+
     /// Eight bytes at once, the first of them highest; a position from which there are fewer stops
     /// the process. Put together byte by byte, they cost ten times as much.
     @inline(__always)

@@ -151,10 +151,10 @@ private struct WordPacker {
             append(UInt64(bitPattern: number) ^ (1 << 63), 8)
         case .text(let text):
             append(0x03, 1)
-            append(escaped: text.utf8.span)
+            text.withBytes { append(escaped: $0) }
         case .blob(let blob):
             append(0x04, 1)
-            append(escaped: blob.span)
+            blob.withBytes { append(escaped: $0) }
         }
     }
 
