@@ -19,9 +19,15 @@ struct NameReuseTests {
             try world.ask(.deleteUser(app: World.app, UserID(user), idempotency: nil)) == .done)
         try finish()
         #expect(try world.all(NameErasureRecord.self).map(\.user.name) == [user])
+        try passTheNamesLife()
+        // What told of the end of blocks.
+        if try !world.all(NameErasureRecord.self).isEmpty { try passTheNamesLife() }
+        #expect(try world.all(NameErasureRecord.self).isEmpty)
+    }
+
+    private func passTheNamesLife() throws {
         world.pass(world.limits.nameLifetime)
         while case .progressed(_, true) = try world.ask(.enforceRetention(rows: 50)) {}
-        #expect(try world.all(NameErasureRecord.self).isEmpty)
     }
 
     private func finish() throws {
@@ -96,6 +102,41 @@ struct NameReuseTests {
         #expect(try world.texts("anna").filter { $0.hasSuffix("block bob") } == ["unblock bob"])
     }
 
+    /// A phone that has the block hears of its end, and shows what a new phone shows; so does each
+    /// of very many who blocked the user.
+    @Test func whoBlockedTheUserHearsThatItIsOver() throws {
+        let phone = DeviceID(high: 1, low: 1)
+        let opened = try world.login("anna", phone)
+        let block = BlockUser(user: "bob", blocked: true)
+        #expect(try world.mutate(opened.session, 1, .blockUser(block)).code == 0)
+        let others = (1...20).map { "other\($0)" }
+        for (number, other) in others.enumerated() {
+            let device = DeviceID(high: 2, low: UInt64(number) + 1)
+            let session = try world.login(other, device).session
+            #expect(try world.mutate(session, 1, .blockUser(block)).code == 0)
+        }
+        #expect(
+            try world.ask(.deleteUser(app: World.app, UserID("bob"), idempotency: nil)) == .done)
+        try finish()
+        let place = try world.head("anna")
+        try passTheNamesLife()
+        let frame = SyncFrame(
+            cursor: Cursor(epoch: opened.sync.epoch, seq: place), applied: place)
+        let sync = try world.login("anna", phone, sync: frame).sync
+        #expect(sync.reset == nil)
+        #expect(try world.texts("anna").last == "unblock bob")
+        #expect(try world.head("anna") > place)
+        for other in others { #expect(try world.texts(other) == ["unblock bob"], "\(other)") }
+        #expect(try world.all(NameErasureRecord.self).map(\.member) == [""])
+        // Nothing of the name is left when that is as old.
+        try passTheNamesLife()
+        #expect(try world.all(NameErasureRecord.self).isEmpty)
+        #expect(try world.all(BlockRecord.self).isEmpty)
+        for user in others + ["anna"] {
+            #expect(try world.rows(user).allSatisfy { $0.object != Array("bob".utf8) })
+        }
+    }
+
     /// The erasure of the first one takes nothing from the second, who has left since.
     /// What is erased from a feed is missing in replicas that are behind it: they cannot go on.
     @Test func aCursorBehindWhatWasErasedIsReset() throws {
@@ -103,8 +144,6 @@ struct NameReuseTests {
         let opened = try world.login("anna", phone)
         let epoch = opened.sync.epoch
         try world.remove(["bob"], from: id)
-        let block = BlockUser(user: "bob", blocked: true)
-        #expect(try world.mutate(opened.session, 1, .blockUser(block)).code == 0)
         let place = try world.head("anna")
         try world.publish("x", to: id, from: "carl")
         try erase("bob")

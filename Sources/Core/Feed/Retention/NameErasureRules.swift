@@ -3,6 +3,9 @@ import Model
 // A deleted user's name goes where others hold it, once the tombstones that need it are old
 // (MSG-53). A new user of the same name keeps what is his.
 extension Work {
+    /// About the rows that the end of one block takes.
+    private static let rowsOfBlock = 8
+
     /// One step of the erasure that is due first, of about `limit` rows.
     func eraseNames(_ limit: Int) throws(RuleFailure) -> (deleted: Int, isMore: Bool) {
         let due = try records(
@@ -20,9 +23,13 @@ extension Work {
                 after: [.identifier(erasure.conversation)], limit: 1)
         ).first
         guard let membership else {
-            let blocks = try eraseBlocks(of: erasure, limit)
-            if blocks < limit { try delete(NameErasureRecord.self, key) }
-            return (blocks, true)
+            let (looked, isDone) = try eraseBlocks(of: &erasure, limit)
+            if isDone {
+                try delete(NameErasureRecord.self, key)
+            } else {
+                try put(erasure)
+            }
+            return (looked, true)
         }
         let locked = try lockConversation(membership.app, membership.conversation)
         let looked: Int
@@ -156,35 +163,54 @@ extension Work {
 
     /// Who blocked the user blocks nobody any more, unless there is another user of the name: a
     /// block is of a name, and what it kept away of the second one's messages stays away (HIS-4).
+    ///
+    /// Phones that know of the block hear of its end, as of any other, and the name is erased of
+    /// what told them, too, when that is as old as a tombstone has to be.
     private func eraseBlocks(
-        of erasure: NameErasureRecord, _ limit: Int
-    ) throws(RuleFailure) -> Int {
+        of erasure: inout NameErasureRecord, _ limit: Int
+    ) throws(RuleFailure) -> (looked: Int, isDone: Bool) {
         let key: [ColumnValue] = [.app(erasure.app), .user(erasure.user)]
         let members = try records(
             ParticipantRecord.self, Scan(index: "participant_by_user", prefix: key, limit: 1))
         let isUser = try record(UserRecord.self, key) != nil
-        if isUser || !members.isEmpty { return 0 }
+        if isUser || !members.isEmpty { return (0, true) }
+        let most = max(1, limit / Self.rowsOfBlock)
         let blocks = try records(
             BlockRecord.self,
             Scan(
-                index: "block_by_other", prefix: [.app(erasure.app), .user(erasure.user)],
-                limit: limit))
+                index: "block_by_other", prefix: key,
+                after: erasure.member.isEmpty ? nil : [.text(erasure.member)], limit: most))
         for found in blocks {
             try lockUser(found.app, found.user)
             guard let block = try record(BlockRecord.self, found.rowKey) else { continue }
-            let entries = try records(
-                EntryRecord.self,
-                Scan(
-                    index: "entry_by_object",
-                    prefix: [
-                        .app(block.app), .user(block.user), .unsigned(EntryKind.block.rawValue),
-                        .identifier(ConversationID.none), .blob(Array(block.other.name.utf8)),
-                    ], limit: 2))
-            try drop(entries, of: block.app, block.user)
-            try delete(
-                BlockRecord.self, [.app(block.app), .user(block.user), .user(block.other)])
+            let blocker = try record(UserRecord.self, [.app(block.app), .user(block.user)])
+            if block.isBlocked, let blocker, blocker.deletingSince == nil {
+                try self.block(block.app, BlockChange(block.user, block.other, isBlocked: false))
+            } else {
+                try dropBlock(block)
+            }
         }
-        return blocks.count
+        erasure.member = blocks.last?.user.name ?? erasure.member
+        guard blocks.count < most else { return (blocks.count, false) }
+        let left = try records(
+            BlockRecord.self, Scan(index: "block_by_other", prefix: key, limit: 1))
+        if left.isEmpty { return (blocks.count, true) }
+        erasure.member = ""
+        erasure.due = now + limits.nameLifetime
+        return (blocks.count, false)
+    }
+
+    private func dropBlock(_ block: BlockRecord) throws(RuleFailure) {
+        let entries = try records(
+            EntryRecord.self,
+            Scan(
+                index: "entry_by_object",
+                prefix: [
+                    .app(block.app), .user(block.user), .unsigned(EntryKind.block.rawValue),
+                    .identifier(ConversationID.none), .blob(Array(block.other.name.utf8)),
+                ], limit: 2))
+        try drop(entries, of: block.app, block.user)
+        try delete(BlockRecord.self, [.app(block.app), .user(block.user), .user(block.other)])
     }
 }
 
