@@ -1,7 +1,7 @@
 import Model
 import Wake
 
-/// A row that is due, and what it may be sent with; `nil`: nothing names its topic.
+/// A row that is due, and what it may be sent with; `nil`: nothing was asked about it.
 struct DueRow {
     var wake: WakeRecord
     var credential: CredentialKey?
@@ -19,6 +19,9 @@ struct PushQueues {
     private static let queuesMax = 4_096
     /// How long the others wait for it.
     private static let restDelay: Milliseconds = 100
+    /// When a queue that nothing can send is looked at again, although whatever may end that, an
+    /// app that is resumed or a new credential, has the pushes looked at by itself.
+    private static let heldDelay: Milliseconds = 300_000
 
     private let request: ClaimPushes
     private let transaction: any StoreTransaction
@@ -41,7 +44,6 @@ struct PushQueues {
     private struct Queue {
         let first: WakeRecord
         let oldest: Timestamp
-        /// `nil`: no credential names the topic, or the app is suspended.
         var credential: CredentialKey?
         /// The last rows that were taken: of those that an outage held up, and of the others.
         var takenOverdue: WakeRecord?
@@ -216,8 +218,15 @@ struct PushQueues {
                 nextDue = min(nextDue ?? oldest, oldest)
                 continue
             }
-            due.append(queue)
             let candidates = try credentials(of: first)
+            // No credential names the topic, or the app is suspended, be it for good: its rows stay
+            // as they are, for each one written would be written again and again until then.
+            guard !candidates.isEmpty else {
+                let again = now + Self.heldDelay
+                nextDue = min(nextDue ?? again, again)
+                continue
+            }
+            due.append(queue)
             queue.credential =
                 candidates.first { (rooms[$0]?.free(first.lane, first.topic) ?? .max) > 0 }
                 ?? candidates.first
