@@ -433,6 +433,12 @@ struct PublishLaterTests {
         let effects = try #require(results.first).get().effects.schedule
         #expect(effects.published == [4_000])
         #expect(effects.backlog == ScheduleBacklog(pending: 1, lateness: 3_000))
+        // What a suspended app is to publish is not late: it is not to be published.
+        try world.expectDone(.suspendApp(World.app))
+        let later = try world.commit([.schedules(.publishDue(rows: 1))])
+        #expect(
+            try #require(later.first).get().effects.schedule.backlog
+                == ScheduleBacklog(pending: 1, lateness: 0))
     }
 
     /// It has no room while the clock is a day ahead.

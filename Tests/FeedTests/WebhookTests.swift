@@ -349,6 +349,32 @@ import Wire
         #expect(Self.words(try claim().first) == ["message.created 1 v1"])
     }
 
+    /// How old what waits is: of webhooks that are to get it.
+    @Test func whatNobodyIsToGetIsNotLate() throws {
+        func oldest() throws -> Timestamp? {
+            guard case .webhookBacklog(let backlog) = try world.read(.webhookBacklog) else {
+                throw Unexpected(answer: .done)
+            }
+            #expect(backlog.events == 2)
+            return backlog.oldest
+        }
+        let key = try hook()
+        let room = try world.converse(["anna", "bob"])
+        let first = world.now
+        world.pass(60_000)
+        try world.publish("hello", to: room)
+        #expect(try oldest() == first)
+        try world.expectDone(.suspendApp(World.app))
+        #expect(try oldest() == nil)
+        try world.expectDone(.resumeApp(World.app))
+        world.pass(3_600_000)
+        #expect(try oldest() == first)
+        try finish(
+            try #require(try claim().first), .answered(status: 410, retryAfter: nil))
+        #expect(try state(key).state == .gone)
+        #expect(try oldest() == nil)
+    }
+
     @Test func goneIsGone() throws {
         let key = try hook()
         try world.converse(["anna", "bert"])

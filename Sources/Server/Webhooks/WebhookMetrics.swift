@@ -26,7 +26,8 @@ final class WebhookMetrics: Sendable {
         pending = metrics.gauge(
             "rouse_webhook_events_pending", "Events kept until every webhook has them.")
         oldestSeconds = metrics.gauge(
-            "rouse_webhook_oldest_event_seconds", "Age of the oldest of them.")
+            "rouse_webhook_oldest_event_seconds",
+            "Age of the oldest of them that a webhook which is not deactivated is to get.")
         deactivated = metrics.gauge(
             "rouse_webhooks_deactivated", "Webhooks that the server deactivated.")
         claimFailures = metrics.counter(

@@ -89,7 +89,7 @@ extension StoreTransaction {
 
 extension MetaRecord {
     /// Followed by an app's name: the number of its newest dropped token.
-    fileprivate static let tokenFeedbackPrefix = "token_feedback/"
+    static let tokenFeedbackPrefix = "token_feedback/"
     /// A restore raises it: numbers that backends remember are above it afterwards.
     static let numberBaseName = "number_base"
 }

@@ -154,17 +154,26 @@ extension Work {
         now >= Timestamp(milliseconds: removed.number) + limits.nodeLease
     }
 
-    /// The name is free again.
+    /// The name is free again. A backend that remembers the number of a dropped token of it hears
+    /// of those of a new app of that name, for they go on above it.
     func forgetRemoval(of app: AppID) throws(RuleFailure) {
         let prefixes = [
             MetaRecord.batchesPrefix, MetaRecord.latenciesPrefix, MetaRecord.resetsPrefix,
-            MetaRecord.removedPrefix,
+            MetaRecord.removedPrefix, MetaRecord.tokenFeedbackPrefix,
         ]
-        for name in prefixes.map({ $0 + app.name }).sorted(by: {
-            $0.utf8.lexicographicallyPrecedes($1.utf8)
-        }) {
-            _ = try record(MetaRecord.self, [.text(name)], lock: .wait)
-            try delete(MetaRecord.self, [.text(name)])
+        let base = MetaRecord.numberBaseName
+        let feedback = try record(
+            MetaRecord.self, [.text(MetaRecord.tokenFeedbackPrefix + app.name)])
+        let names = prefixes.map { $0 + app.name } + (feedback == nil ? [] : [base])
+        // In the order in which rows of this table are locked.
+        for name in names.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) {
+            let known = try record(MetaRecord.self, [.text(name)], lock: .wait)
+            if name == base {
+                let number = max(known?.number ?? 0, feedback?.number ?? 0)
+                try put(MetaRecord(name: name, number: number))
+            } else {
+                try delete(MetaRecord.self, [.text(name)])
+            }
         }
     }
 }

@@ -273,6 +273,10 @@ extension Work {
         // What cannot be read is told where it is to be published.
         for schedule in all.compactMap({ try? ScheduleRecord(row: $0) }) {
             backlog.pending += schedule.pending
+            // What a suspended app publishes late is late for as long as that is meant to last, and
+            // would hide what is late of others.
+            let app = try record(AppRecord.self, [.app(schedule.app)])
+            guard app?.isSuspended == false else { continue }
             let first = try rows(
                 ScheduledRecord.table,
                 Scan(

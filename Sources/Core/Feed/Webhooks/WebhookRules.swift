@@ -473,13 +473,29 @@ extension PageReader {
                     WebhookRecord.self,
                     Scan(prefix: [.app(outbox.app)], limit: limits.webhooks))
                 backlog.deactivated += webhooks.count { $0.state == .failed || $0.state == .gone }
+                // Nothing is sent for a suspended app.
+                let app = try snapshot.record(AppRecord.self, [.app(outbox.app)])
+                for webhook in webhooks where app?.isSuspended == false {
+                    guard let oldest = try oldestUntaken(webhook) else { continue }
+                    backlog.oldest = min(backlog.oldest ?? oldest, oldest)
+                }
             }
             guard outboxes.count == limits.listRows else { break }
             last = outboxes.last
         }
-        backlog.oldest = try snapshot.records(
-            WebhookEventRecord.self, Scan(index: "webhook_event_by_expiry", limit: 1)
-        ).first?.at
         return backlog
+    }
+
+    /// Of the events that the webhook is to get. One that is deactivated gets none until somebody
+    /// activates it: how long its events lie there tells nothing of those that are delivered.
+    private func oldestUntaken(_ webhook: WebhookRecord) throws(StoreError) -> Timestamp? {
+        guard webhook.state == .active else { return nil }
+        return try snapshot.records(
+            WebhookEventRecord.self,
+            Scan(
+                prefix: [.app(webhook.app)],
+                after: [.unsigned(webhook.next.subtractingReportingOverflow(1).partialValue)],
+                limit: 1)
+        ).first?.at
     }
 }
