@@ -15,7 +15,19 @@ final class UnreadableLog: Sendable {
     /// Rows remembered. Of more than these the log tells no more within the hour; all are counted.
     private let rowsMax: Int
     /// When each was logged, by the monotonic clock.
-    private let told = Mutex<[UnreadableRow: UInt64]>([:])
+    private let told = Mutex<[Key: UInt64]>([:])
+
+    private struct Key: Hashable {
+        let app: AppID
+        let user: UserID
+        let conversation: ConversationID
+        let detail: ExactText
+
+        init(_ row: UnreadableRow) {
+            (app, user, conversation) = (row.app, row.user, row.conversation)
+            detail = ExactText(row.detail)
+        }
+    }
 
     init(_ log: Log, rowsMax: Int = 1_024) {
         self.log = log
@@ -40,12 +52,13 @@ final class UnreadableLog: Sendable {
         told.withLock { told in
             var news: [UnreadableRow] = []
             for row in rows where news.count < Self.linesMax {
-                if let last = told[row], now < last + Self.pause { continue }
-                if told[row] == nil, told.count >= rowsMax {
+                let key = Key(row)
+                if let last = told[key], now < last + Self.pause { continue }
+                if told[key] == nil, told.count >= rowsMax {
                     told = told.filter { now < $0.value + Self.pause }
                     guard told.count < rowsMax else { continue }
                 }
-                told[row] = now
+                told[key] = now
                 news.append(row)
             }
             return news

@@ -87,11 +87,11 @@ extension Work {
                 prefix: [.app(progress.app), .identifier(progress.campaign)],
                 through: [.timestamp(now - Self.flightMax)], limit: Self.flightsAtOnce))
         var lost: [CampaignPushRecord] = []
-        for row in rows where try !isReadable(row) { lost.append(row) }
+        for row in rows where try !canBeAnswered(row) { lost.append(row) }
         return lost
     }
 
-    private func isReadable(_ push: CampaignPushRecord) throws(RuleFailure) -> Bool {
+    private func canBeAnswered(_ push: CampaignPushRecord) throws(RuleFailure) -> Bool {
         let key: [ColumnValue] = [.app(push.app), .user(push.user), .identifier(push.device)]
         do throws(RuleFailure) {
             _ = try record(DeviceRecord.self, key)

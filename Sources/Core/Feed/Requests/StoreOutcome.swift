@@ -39,7 +39,7 @@ public struct BackgroundWork: OptionSet, Sendable {
 
 /// A row that says nothing to the rules: its object is gone, or its content does not decode. It
 /// is passed over, for one row keeps nobody from all the others; whoever runs the server is told.
-public struct UnreadableRow: Hashable, Sendable {
+public struct UnreadableRow: Equatable, Sendable {
     public var app: AppID
     /// Whose it is; empty: nobody's alone.
     public var user: UserID
