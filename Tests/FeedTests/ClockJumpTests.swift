@@ -191,6 +191,21 @@ import Wire
         #expect(try pushes.world.all(AlertRecord.self).allSatisfy { $0.phase == .sent })
     }
 
+    /// Neither of what was sent nor of what waited then.
+    @Test(arguments: [false, true])
+    func whatAClockThatWasAheadQueuedIsNotTheNewestForEver(waits: Bool) throws {
+        let (pushes, room) = try Self.alerted()
+        let right = pushes.world.now
+        pushes.world.store.clock = right + 86_400_000
+        try pushes.say("ahead", in: room)
+        if waits { try pushes.tick() } else { try pushes.run(1_000) }
+        pushes.world.store.clock = right + 2_000
+        try pushes.run(120_000)
+        #expect(try pushes.world.all(AlertRecord.self).allSatisfy { $0.phase == .sent })
+        try pushes.say("later", in: room)
+        #expect(try pushes.run(1_000) == [#"alert "later (and 2 more)" badge 3 stored"#])
+    }
+
     @Test(arguments: [1_800, 86_400] as [UInt64])
     func whatWaitsBehindAnotherPushIsNotForgotten(seconds: UInt64) throws {
         let (pushes, room) = try Pushes.sleeping()

@@ -82,6 +82,37 @@ struct NameReuseTests {
         #expect(!rooms.contains { $0.creator == "bob" || $0.deletedBy == "bob" })
     }
 
+    /// What authors' devices hold of the first one's is not above it, though the name stands there.
+    @Test func aReceiptIsNewerThanThoseOfWhoHadTheName() throws {
+        func told(_ session: SessionKey, reads: [ReadReceipt] = []) throws -> UInt64 {
+            _ = try world.ask(
+                .acknowledge(
+                    Acknowledge(
+                        session: session, applied: try world.head("bob"), ranges: [],
+                        reads: reads, completesSync: true)))
+            world.pass(world.limits.receiptInterval)
+            try world.ask(.coalesceReceipts(users: 10))
+            return try version(of: .receipt, "bob", for: "anna")
+        }
+        let first = try world.login("bob", DeviceID(high: 1, low: 2)).session
+        for text in ["1", "2", "3"] { try world.publish(text, to: id, from: "anna") }
+        let old = try told(first, reads: [ReadReceipt(conversation: id, through: 2)])
+        #expect(old == 5)
+        #expect(
+            try world.ask(.deleteUser(app: World.app, UserID("bob"), idempotency: nil)) == .done)
+        try finish()
+        #expect(try world.all(ReceiptRecord.self).isEmpty)
+        #expect(try world.add(["bob"], to: id).refusal == nil)
+        let second = try world.login("bob", DeviceID(high: 1, low: 3)).session
+        #expect(try told(second) == old)
+        let message = try world.publish("4", to: id, from: "anna")
+        #expect(try told(second) > old)
+        #expect(try world.texts("anna").last == "receipt bob 4 2")
+        let read = ReadReceipt(conversation: id, through: message.position)
+        _ = try told(second, reads: [read])
+        #expect(try world.texts("anna").last == "receipt bob 4 4")
+    }
+
     @Test func aBlockIsNewerThanTheOneErased() throws {
         let anna = try world.login("anna", DeviceID(high: 1, low: 1)).session
         func block(_ number: UInt64, _ blocked: Bool) throws {

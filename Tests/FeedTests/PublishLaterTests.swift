@@ -58,6 +58,12 @@ struct PublishLaterTests {
         try world.ask(.schedules(.publishDue(rows: rows)))
     }
 
+    /// The messages that bob has, in order.
+    private func said() throws -> [Substring] {
+        try world.texts("bob").filter { $0.hasPrefix("message ") }
+            .compactMap { $0.split(separator: " ").last }
+    }
+
     private func row(_ id: MessageID) throws -> ScheduledRecord? {
         try world.record(ScheduledRecord.self, [.app(World.app), .identifier(id)])
     }
@@ -138,6 +144,35 @@ struct PublishLaterTests {
         #expect(try publish() == .progressed(count: 2, more: false))
         #expect(try world.texts("bob").last == "message 1 lost")
         #expect(try row(near.message)?.state == .published)
+        #expect(try row(far.message)?.due == far.sendAt)
+    }
+
+    /// Who restores and starts the server hours later has the time, too: from the first node that
+    /// starts on, and not from each.
+    @Test func theTimeToCancelAgainBeginsWithTheServer() throws {
+        let conversation = try world.converse(["anna", "bob"])
+        let cancelled = try scheduled(try later(message("cancelled", to: conversation), in: 1))
+        try later(message("lost", to: conversation), in: 2)
+        // Due while the server is not there, and soon after.
+        try later(message("meanwhile", to: conversation), in: hour)
+        try later(message("near", to: conversation), in: hour * 2 + hour / 12)
+        let far = try scheduled(try later(announcement(["carl"]), in: hour * 2 + hour / 2))
+        world.pass(1_000)
+        try world.ask(.restore(epochHalf: 1_234))
+        world.pass(hour * 2)
+        try world.ask(.start(boot: BootID(high: 9, low: 10), epochHalf: 5))
+        #expect(try publish() == .progressed(count: 3, more: false))
+        #expect(try said() == [])
+        // What is new was not in the backup.
+        try later(message("new", to: conversation), in: 1_000)
+        #expect(try cancel(cancelled.message) == .done)
+        world.pass(hour / 8)
+        try world.ask(.start(boot: BootID(high: 9, low: 11), epochHalf: 5))
+        try publish()
+        #expect(try said() == ["new"])
+        world.pass(hour / 8)
+        try publish()
+        #expect(try said() == ["new", "lost", "meanwhile", "near"])
         #expect(try row(far.message)?.due == far.sendAt)
     }
 

@@ -1,6 +1,7 @@
 import MemoryStore
 import Model
 import Testing
+import Wake
 import Wire
 
 @testable import Feed
@@ -223,6 +224,65 @@ struct UnreadableDutyTests {
             #expect(try world.all(WebhookEventRecord.self).isEmpty)
             #expect(try world.all(OutboxRecord.self).first?.kept == 0)
         }
+    }
+
+    private func phone(_ number: UInt64) -> [ColumnValue] {
+        [
+            .app(World.app), .text("u\(number)"),
+            .identifier(DeviceID(high: 2, low: number)),
+        ]
+    }
+
+    /// A device that a campaign comes by, or whose turn comes, and that cannot be read.
+    @Test(arguments: [true, false], [nil, 5_000] as [UInt64?])
+    func aCampaignPassesADeviceOver(isQueued: Bool, canary: UInt64?) throws {
+        let campaigns = try Campaigns(try Pushes(world))
+        try campaigns.phones(1...5)
+        let id = try campaigns.create {
+            if let canary {
+                $0.plan.canaryShare = canary
+                $0.plan.canaryWait = 1_000
+            }
+        }
+        if isQueued { try campaigns.advance() }
+        try damage(DeviceRecord.table, phone(2), "applied")
+        var seen: [UnreadableRow] = []
+        world.committed = { seen += $0.flatMap(\.effects.unreadable) }
+        for _ in 0..<10 {
+            try campaigns.advance()
+            for job in try campaigns.pushes.claim(streams: 100) {
+                try campaigns.pushes.finish(job)
+                campaigns.show(job)
+            }
+            world.pass(1_000)
+        }
+        #expect(try campaigns.state(id) == .finished)
+        #expect(campaigns.shown.count == 4)
+        #expect((1...2).contains(seen.count), "\(seen)")
+        #expect(seen.allSatisfy { $0.user.name == "u2" })
+        let counts = try campaigns.counts(id)
+        #expect(counts.seen == 5 && counts.accepted == 4, "\(counts)")
+        world.pass(86_400_000)
+        let told = seen.count
+        try campaigns.advance()
+        #expect(seen.count == told)
+    }
+
+    /// Of an app's many devices, also one whose clock decides when its turn is.
+    @Test func aCampaignOfEachOnesHourPassesADeviceOver() throws {
+        let campaigns = try Campaigns(try Pushes(world))
+        for number in 1...3 as ClosedRange<UInt64> {
+            try campaigns.phone(number) { $0.utcOffset = CampaignPlan.offsetUTC + 60 * number }
+        }
+        try damage(DeviceRecord.table, phone(3), "applied")
+        try damage(DeviceRecord.table, phone(1), "applied")
+        let id = try campaigns.create { $0.plan.isLocal = true }
+        for _ in 0..<20 {
+            try campaigns.send()
+            world.pass(3_600_000)
+        }
+        #expect(try campaigns.state(id) == .finished)
+        #expect(campaigns.shown.count == 1)
     }
 
     @Test func otherWebhooksAreDeliveredTo() throws {

@@ -82,6 +82,26 @@ extension Pushes {
         #expect(try pushes.run(10_000) == [])
     }
 
+    @Test func eachOfTwoUrgentAlertsHasItsOwnTwoSeconds() throws {
+        for isEdited in [false, true] {
+            let (pushes, room) = try Pushes.sleeping()
+            let session = try pushes.open("bob", phone).session
+            try pushes.acknowledge(session, try pushes.head("bob"))
+            let first = try pushes.say("1", in: room, .urgent)
+            #expect(try pushes.run(1_000) == [])
+            try pushes.say("2", in: room, .urgent)
+            // Above the other in the feed, it is the first all the same.
+            if isEdited { try pushes.world.edit(first.message, "1") }
+            #expect(try pushes.run(1_000) == [#"alert "1" badge 2 stored"#], "\(isEdited)")
+            if isEdited {
+                #expect(try pushes.run(1_000) == [#"alert "2 (and 1 more)" badge 2 stored"#])
+            } else {
+                try pushes.acknowledge(session, try pushes.head("bob"))
+            }
+            #expect(try pushes.run(10_000) == [], "\(isEdited)")
+        }
+    }
+
     @Test func anAckInTimeCancelsTheUrgentAlert() throws {
         let (pushes, room) = try Pushes.sleeping()
         let session = try pushes.open("bob", phone).session

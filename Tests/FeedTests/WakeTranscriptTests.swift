@@ -14,8 +14,9 @@ final class Pushes {
     /// What was sent, in order.
     var sent: [PushJob] = []
 
-    init() throws {
-        world = try World()
+    init(_ world: World? = nil) throws {
+        let world = try world ?? World()
+        self.world = world
         try world.expectDone(
             .putPushCredential(
                 PushCredentialRecord(

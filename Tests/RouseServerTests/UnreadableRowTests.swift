@@ -44,6 +44,37 @@ import Testing
         #expect(next.contains("event=store.works"), "\(next)")
     }
 
+    @Test("a row that is met again and again is logged once an hour")
+    func isLoggedOnceAnHour() throws {
+        let pipe = Pipe()
+        let file = pipe.fileHandleForWriting
+        let lines = UnreadableLog(
+            Log(level: .warning, descriptor: file.fileDescriptor), rowsMax: 8)
+        func row(_ number: Int) -> UnreadableRow {
+            UnreadableRow(
+                app: Self.app, user: UserID("u\(number)"), conversation: .none, detail: "wake")
+        }
+        let hour = UnreadableLog.pause
+        for second in 0..<UInt64(10) { lines.report([row(1)], now: second * 1_000) }
+        lines.report([row(1), row(2)], now: hour - 1)
+        lines.report([row(1), row(2)], now: hour)
+        // Of more than it remembers none is logged, but for what the hour is over of.
+        for number in 3...20 { lines.report([row(number)], now: hour) }
+        lines.report([row(5_000)], now: hour * 2 - 1)
+        lines.report([row(5_000)], now: hour * 2)
+        var text = ""
+        while !text.contains("user=u5000") {
+            let data = pipe.fileHandleForReading.availableData
+            text += String(decoding: data, as: UTF8.self)
+        }
+        func count(_ number: Int) -> Int {
+            text.split(separator: "\n").count { $0.contains("user=u\(number) ") }
+        }
+        #expect(count(1) == 2 && count(2) == 1, "\(text.prefix(2_000))")
+        #expect(count(8) == 1 && count(9) == 0)
+        #expect(count(5_000) == 1)
+    }
+
     @Test("a row that cannot be read is counted, and the log says which")
     func isCountedAndLogged() throws {
         let pipe = Pipe()
@@ -55,7 +86,7 @@ import Testing
                     follows: .fanOut)
             ], boot: BootID(high: 1, low: 1), epochHalf: 7,
             open: { try Self.damaged() }, onCommit: { _ in },
-            onUnreadable: { Server.report($0, to: log) })
+            onUnreadable: { UnreadableLog(log).report($0) })
         defer { store.stop() }
         let metrics = Metrics()
         Server.register(metrics, store: store)

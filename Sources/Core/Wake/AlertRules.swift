@@ -23,6 +23,18 @@ extension AlertRecord: WaitingAlert {
         (queuedAt, place, seq) > (other.queuedAt, other.place, other.seq)
     }
 
+    /// Whether a summary stands for `other`, too: for what was older when it was claimed.
+    public func tells(of other: AlertRecord) -> Bool {
+        summary != .none && !other.isNewer(than: self)
+            && (summary != .conversation || other.conversation == conversation)
+    }
+
+    /// Until when an ACK may cover an urgent one beside a session. One with a time of its own waits
+    /// for none, and nothing is known of the time by a clock that was ahead.
+    public func ackMoment(now: Timestamp) -> Timestamp {
+        isTimed || queuedAt > now ? now : queuedAt + WakePolicy.urgentDelay
+    }
+
     /// Among those that were queued at one moment.
     private var place: Int { phase == .counted || phase == .sent && !isOwnPush ? 0 : 1 }
 }

@@ -312,20 +312,6 @@ extension Server {
         Random.bytes(8).reduce(0) { $0 << 8 | UInt64($1) } >> 1
     }
 
-    /// Lines for rows that cannot be read, at most, each time some are met.
-    private static let unreadableLines = 16
-
-    static func report(_ rows: [UnreadableRow], to log: Log) {
-        for row in rows.prefix(unreadableLines) {
-            log.warning(
-                "store.row_unreadable",
-                [
-                    LogField("app", row.app.name), LogField("user", row.user.name),
-                    LogField("conversation", row.conversation), LogField("what", row.detail),
-                ])
-        }
-    }
-
     static func report(_ news: StoreNews, to log: Log) {
         switch news {
         case .failed(let error): log.error("store.failed", [LogField("error", "\(error)")])

@@ -112,6 +112,7 @@ public final class Server: Sendable {
                 deliveries.ring()
             } : nil
         self.hints = hints
+        let unreadable = UnreadableLog(log)
         store = try StoreService.start(
             limits: Self.storeLimits(configuration),
             duties: Self.duties(of: node) {
@@ -135,7 +136,7 @@ public final class Server: Sendable {
                 withdrawals.add(effects.detached)
                 if effects.ringsPushes { pushes.ring() }
                 if effects.hasDeliveries { deliveries.ring() }
-            }, onUnreadable: { Self.report($0, to: log) },
+            }, onUnreadable: { unreadable.report($0) },
             onNews: { Self.report($0, to: log) })
         hints?.start()
         Self.register(metrics, store: store)

@@ -282,7 +282,8 @@ extension UserWorld {
         var hasText = false
         // It takes APNs' slot, so it carries what is still to be told.
         if unread > 0, isRead,
-            let open = devices[index].alerts.alerts.last(where: { $0.phase.isOpen })
+            let open = devices[index].alerts.alerts.filter({ $0.phase.isOpen })
+                .max(by: { $1.isNewer(than: $0) })
         {
             hasText = true
             devices[index].remember(

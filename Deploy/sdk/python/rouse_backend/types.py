@@ -672,8 +672,8 @@ class CampaignTally(TypedDict):
 class LeftOut(TypedDict):
     """Devices that the filter takes and that get none, by why. `changed`: they were in the
     audience when they were queued, and not when their turn came, or were deleted with their
-    user before APNs' answer. What was left out of a canary share is counted anew with the
-    rest.
+    user before APNs' answer, or what is kept of them can be read no more. What was left out of
+    a canary share is counted anew with the rest.
     """
 
     presumed_gone: Count

@@ -74,6 +74,11 @@ struct CampaignAudience {
         return isOut
     }
 
+    /// They are read for everybody.
+    mutating func requireCredentials(of device: DeviceRecord) throws(StoreError) {
+        _ = try hasCredential(device)
+    }
+
     private mutating func hasCredential(_ device: DeviceRecord) throws(StoreError) -> Bool {
         let scope = Scope(
             environment: device.pushEnvironment.rawValue, topic: ExactText(device.pushTopic))

@@ -181,9 +181,32 @@ struct CampaignClaims {
         } unreadable: {
             problem = $0
         }
-        if let problem { effects.passedOver(row.push.app, row.push.user, problem) }
+        if let problem {
+            effects.passedOver(row.push.app, row.push.user, problem)
+            return try leaveOutUnreadable(row.push)
+        }
         if !isDone { comeAgain(at: now + ClaimedPushes.heldPause) }
         if isClaimed, isDone { ids = ids.dropFirst() }
+        return isDone
+    }
+
+    /// Something of the device cannot be read: nobody waits for its push.
+    private mutating func leaveOutUnreadable(
+        _ found: CampaignPushRecord
+    ) throws(StoreError) -> Bool {
+        var isLeftOut = false
+        let isDone = try transaction.passingOver { () throws(StoreError) in
+            try transaction.lockSequence { () throws(StoreError) in
+                try transaction.lockUser(found.app, found.user)
+                guard var push = try transaction.again(found), push.due != nil else { return }
+                push.settle(.leftOut, CampaignOmission.changed.name, now: now)
+                try transaction.put(push)
+                isLeftOut = true
+            }
+        } unreadable: { _ in
+        }
+        if isDone, isLeftOut { leaveOut(found, .changed) }
+        if !isDone { comeAgain(at: now + ClaimedPushes.heldPause) }
         return isDone
     }
 

@@ -103,6 +103,9 @@ extension Work {
         var users: Set<UserID> = []
         if progress.hold == .cancelled {
             users = Set(try queuedRows(progress, limit: limit).map(\.user))
+            if users.isEmpty { users = Set(try lostFlights(of: progress).map(\.user)) }
+        } else if progress.isPassDone {
+            users = Set(try lostFlights(of: progress).map(\.user))
         } else if progress.stage == .canary || progress.stage == .main, !progress.isPassDone {
             var next = progress
             guard try isTurn(&next, campaign.plan) else { return [] }
@@ -152,7 +155,7 @@ extension Work {
             progress.begin(.main, now: now)
             return 1
         case .canary, .main:
-            if progress.isPassDone { return try endPass(&progress, campaign) }
+            if progress.isPassDone { return try endPass(&progress, campaign, users) }
             return try queueMore(&progress, campaign, budget, users)
         }
     }
@@ -182,8 +185,9 @@ extension Work {
         var devices = found.prefix { device in
             // Other devices came in between: the next step locks their users.
             guard users.contains(device.user) else { return false }
-            guard isLocal, let turn = progress.turn, !turn.isEarly else { return true }
-            return campaign.plan.clock(of: device, zones) >= turn.clock
+            guard isLocal, let turn = progress.turn, !turn.isEarly, let record = device.record
+            else { return true }
+            return campaign.plan.clock(of: record, zones) >= turn.clock
         }
         guard let app = try record(AppRecord.self, [.app(progress.app)]) else { return 0 }
         let counted = progress.counts
@@ -195,12 +199,12 @@ extension Work {
                 devices = devices.prefix(index)
                 break
             }
-            if isLocal, let turn = progress.turn,
-                !turn.takes(clock: campaign.plan.clock(of: device, zones))
+            if isLocal, let turn = progress.turn, let record = device.record,
+                !turn.takes(clock: campaign.plan.clock(of: record, zones))
             {
                 continue
             }
-            try stored(try consider(device, &audience, campaign, &progress))
+            try consider(device, &audience, campaign, &progress)
         }
         if progress.counts.waiting > counted.waiting { effects.background.insert(.pushes) }
         if let last = devices.last {
@@ -232,7 +236,8 @@ extension Work {
             let campaign = try record(CampaignRecord.self, key)
         else { return }
         let limit = min(budget, Self.devicesAtOnce)
-        for device in try devices(after: progress, limit: limit, campaign.plan) {
+        let next = try devices(after: progress, limit: limit, campaign.plan)
+        for device in next.compactMap(\.record) {
             let clock = campaign.plan.clock(of: device, zones)
             guard clock < turn.clock, users.contains(device.user),
                 var known = try record(
@@ -241,6 +246,30 @@ extension Work {
             else { continue }
             known.utcOffset = clock
             try put(known)
+        }
+    }
+
+    /// One that cannot be read, or whose user cannot, is told and gets nothing.
+    private func consider(
+        _ next: NextDevice, _ audience: inout CampaignAudience, _ campaign: CampaignRecord,
+        _ progress: inout CampaignProgressRecord
+    ) throws(RuleFailure) {
+        let counted = progress.counts
+        do throws(StoreError) {
+            switch next.found {
+            case .readable(let device):
+                return try consider(device, &audience, campaign, &progress)
+            case .unreadable(let detail): throw .corrupt(detail)
+            }
+        } catch {
+            guard case .corrupt(let detail) = error else { throw .store(error) }
+            // What is wrong with the app's own is no device's.
+            if let device = next.record { try stored(try audience.requireCredentials(of: device)) }
+            progress.counts = counted
+            let isCanary = campaign.plan.isCanary(next.device, of: campaign.campaign)
+            if progress.stage == .canary, !isCanary { return }
+            if progress.stage == .canary || !isCanary { progress.counts.seen += 1 }
+            notePassedOver(progress.app, of: next.user, "campaign: \(detail)")
         }
     }
 
@@ -282,8 +311,11 @@ extension Work {
 
     /// After the last device of a pass: waits for the answers to what is under way.
     private func endPass(
-        _ progress: inout CampaignProgressRecord, _ campaign: CampaignRecord
+        _ progress: inout CampaignProgressRecord, _ campaign: CampaignRecord,
+        _ users: Set<UserID>
     ) throws(RuleFailure) -> Int {
+        try giveUp(
+            try lostFlights(of: progress).filter { users.contains($0.user) }, of: &progress)
         guard try queued(progress, limit: 1) == 0, try flying(progress) == 0 else {
             progress.due = now + Self.idleDelay
             return 0
@@ -337,6 +369,8 @@ extension Work {
         progress.counts.waiting -= min(progress.counts.waiting, UInt64(rows.count))
         progress.due = now
         if found.isEmpty {
+            try giveUp(
+                try lostFlights(of: progress).filter { users.contains($0.user) }, of: &progress)
             if try flying(progress) == 0 {
                 progress.counts.loseAll(isCanary: progress.stage == .canary)
                 try finish(&progress, campaign)
@@ -374,21 +408,6 @@ extension Work {
         ).count
     }
 
-    private func devices(
-        after progress: CampaignProgressRecord, limit: Int, _ plan: CampaignPlan
-    ) throws(RuleFailure) -> [DeviceRecord] {
-        let after: [ColumnValue]? =
-            progress.cursorUser.name.isEmpty
-            ? nil : [.user(progress.cursorUser), .identifier(progress.cursorDevice)]
-        var prefix: [ColumnValue] = [.app(progress.app)]
-        if plan.isLocal { prefix.append(.unsigned(progress.turn?.offset ?? 0)) }
-        return try records(
-            DeviceRecord.self,
-            Scan(
-                index: plan.isLocal ? "device_by_offset" : nil, prefix: prefix, after: after,
-                limit: limit))
-    }
-
     /// Of a local start: whether the clocks of the devices that are next show it. Always else.
     private func isTurn(
         _ progress: inout CampaignProgressRecord, _ plan: CampaignPlan
@@ -417,13 +436,7 @@ extension Work {
         guard plan.isLocal else { return nil }
         return try stored(
             try CampaignTurn.next(after: turn) { bound throws(StoreError) in
-                guard bound > 1 else { return nil }
-                return try transaction.records(
-                    DeviceRecord.self,
-                    Scan(
-                        index: "device_by_offset", prefix: [.app(app)], after: [.unsigned(0)],
-                        through: [.unsigned(bound - 1)], descending: true, limit: 1)
-                ).first?.utcOffset
+                try offset(below: bound, app)
             })
     }
 }

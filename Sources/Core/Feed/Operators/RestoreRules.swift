@@ -13,8 +13,9 @@ extension Work {
     ///   must not take new events for those of the lost history.
     /// - So are those of dropped tokens: a backend's `after` must not pass over what comes.
     /// - Campaigns that were not over are paused: what left after the backup is not known.
-    /// - What was scheduled for a time that has passed, or is near, waits for a while: the backend
-    ///   may have cancelled it since the backup, and can again.
+    /// - What was scheduled for a time that has passed, or is near, waits for a while, which begins
+    ///   with the first server that starts: the backend may have cancelled it since the backup, and
+    ///   can again.
     ///
     /// Mutation floors stay: a number above them was taken in the lost history only, and is taken
     /// again with what the device still has to say (MSG-12). Positions stay: they have no gaps.
@@ -54,7 +55,9 @@ extension Work {
         let hold = MetaRecord.schedulesHeldName
         _ = try record(MetaRecord.self, [.text(hold)], lock: .wait)
         let until = now + ScheduledRecord.restoreHold
-        try put(MetaRecord(name: hold, number: until.milliseconds))
+        try put(
+            MetaRecord(
+                name: hold, number: until.milliseconds, bytes: ScheduledRecord.holdBegins))
         // Nor what was sealed by keys that lay beside the backup.
         for slot in 0..<TicketKey.slots {
             let name: [ColumnValue] = [.text(MetaRecord.ticketKeyName(slot))]
@@ -63,6 +66,20 @@ extension Work {
         }
         try raiseEventNumbers()
         return .restored(users: users, tokens: tokens, consoleTokens: consoleTokens)
+    }
+
+    /// The first server that starts on what was restored: hours may lie between, in which no
+    /// backend could cancel anything. What was put off until then is put off again when it is due.
+    func beginScheduleHold() throws(RuleFailure) {
+        let key: [ColumnValue] = [.text(MetaRecord.schedulesHeldName)]
+        func isToBegin(_ hold: MetaRecord?) -> Bool {
+            hold?.bytes == ScheduledRecord.holdBegins
+        }
+        guard isToBegin(try record(MetaRecord.self, key)),
+            isToBegin(try record(MetaRecord.self, key, lock: .wait))
+        else { return }
+        let until = now + ScheduledRecord.restoreHold
+        try put(MetaRecord(name: MetaRecord.schedulesHeldName, number: until.milliseconds))
     }
 
     private func holdSchedules() throws(RuleFailure) {

@@ -309,7 +309,8 @@ extension WakeStep {
     }
 
     fileprivate func newestOpenAlert() throws(StoreError) -> (AlertRecord, AlertContent)? {
-        for alert in try newestAlerts() where alert.phase.isOpen {
+        for alert in try newestAlerts().sorted(by: { $0.isNewer(than: $1) })
+        where alert.phase.isOpen {
             if try transaction.isSettled(alert, now: now) { continue }
             if try isOfBlocked(alert) { continue }
             guard let content = try content(of: alert),

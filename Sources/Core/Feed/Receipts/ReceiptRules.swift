@@ -8,16 +8,18 @@ extension Work {
         of participant: ParticipantRecord, in conversation: ConversationRecord,
         stored ranges: [InclusiveRange] = [], _ change: (inout ReceiptRecord) -> Void = { _ in }
     ) throws(RuleFailure) {
-        let before =
-            try record(
-                ReceiptRecord.self,
-                [
-                    .app(participant.app), .identifier(participant.conversation),
-                    .user(participant.user),
-                ])
-            ?? ReceiptRecord(
-                app: participant.app, conversation: participant.conversation,
-                user: participant.user)
+        let known = try record(
+            ReceiptRecord.self,
+            [
+                .app(participant.app), .identifier(participant.conversation),
+                .user(participant.user),
+            ])
+        let before: ReceiptRecord
+        if let known {
+            before = known
+        } else {
+            before = try firstReceipt(of: participant, in: conversation)
+        }
         var after = before
         change(&after)
         after.read = max(after.read, before.read)
@@ -38,6 +40,41 @@ extension Work {
         }
         try put(after)
     }
+
+    /// Nobody was told of the participant yet. Where another user had the name, who was deleted not
+    /// long ago, authors' devices hold how far that one got: what is told now is newer than that
+    /// (SYN-5), so it begins there.
+    private func firstReceipt(
+        of participant: ParticipantRecord, in conversation: ConversationRecord
+    ) throws(RuleFailure) -> ReceiptRecord {
+        let (app, id, user) = (participant.app, participant.conversation, participant.user)
+        var receipt = ReceiptRecord(app: app, conversation: id, user: user)
+        guard try record(NameErasureRecord.self, [.app(app), .user(user)]) != nil,
+            try tellsReceipts(conversation)
+        else { return receipt }
+        let members = try records(
+            ParticipantRecord.self,
+            Scan(prefix: [.app(app), .identifier(id)], limit: Self.formerReceiptsLook))
+        for member in members {
+            let told = try records(
+                EntryRecord.self,
+                Scan(
+                    index: "entry_by_object",
+                    prefix: [
+                        .app(app), .user(member.user), .unsigned(EntryKind.receipt.rawValue),
+                        .identifier(id), .blob(Array(user.name.utf8)),
+                    ], limit: 2))
+            for entry in told {
+                receipt.delivered = max(receipt.delivered, entry.position)
+                receipt.read = max(receipt.read, entry.version - min(entry.version, entry.position))
+            }
+        }
+        (receipt.announcedDelivered, receipt.announcedRead) = (receipt.delivered, receipt.read)
+        return receipt
+    }
+
+    /// Participants in whose feeds a former user's receipts are looked for.
+    private static let formerReceiptsLook = 64
 
     /// What was stored behind a gap counts when the gap is closed (SYN-28). What the participant
     /// was not there for, up to `joined`, is no gap, and is not delivered by that.

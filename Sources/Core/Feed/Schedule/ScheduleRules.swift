@@ -193,6 +193,7 @@ extension Work {
     /// of `rows`.
     private func publishDue(rows: Int) throws(RuleFailure) -> StoreAnswer {
         let apps = try appsWithDue()
+        let hold = apps.isEmpty ? nil : try restoreHold()
         var left = max(1, rows)
         var isMore = false
         // What a turn leaves is the next one's, which begins with the next app.
@@ -209,7 +210,7 @@ extension Work {
                     limit: share))
             var count = 0
             for row in due where count == 0 || !isSpent {
-                try publish(row)
+                try publish(row, hold)
                 count += 1
             }
             left -= count
@@ -291,10 +292,22 @@ extension Work {
         return backlog
     }
 
+    /// What stood in a backup that was restored waits until then; `nil`: it waits no more.
+    private func restoreHold() throws(RuleFailure) -> RestoreHold? {
+        let key: [ColumnValue] = [.text(MetaRecord.schedulesHeldName)]
+        guard let hold = try record(MetaRecord.self, key) else { return nil }
+        let (end, most) = (Timestamp(milliseconds: hold.number), ScheduledRecord.restoreHold)
+        return now < end ? RestoreHold(since: end - most, until: min(end, now + most)) : nil
+    }
+
     /// One row, whatever comes of it: none keeps those behind it from their turn.
-    private func publish(_ row: [ColumnValue]) throws(RuleFailure) {
+    private func publish(_ row: [ColumnValue], _ hold: RestoreHold?) throws(RuleFailure) {
         do throws(RuleFailure) {
-            try publish(try stored(try ScheduledRecord(row: row)))
+            let found = try stored(try ScheduledRecord(row: row))
+            if let hold, found.createdAt < hold.since {
+                return try putOff(found, until: hold.until)
+            }
+            try publish(found)
         } catch {
             guard case .store(.corrupt(let detail)) = error else { throw error }
             notePassedOver(AppID(row[0].words), "scheduled: \(detail)")
@@ -336,7 +349,8 @@ extension Work {
             return try step { () throws(RuleFailure) in try self.publishNow(found) }
         } catch {
             switch error {
-            case .answer(.refused(.rateLimited, _)), .store(.conflict): try putOff(found)
+            case .answer(.refused(.rateLimited, _)), .store(.conflict):
+                try putOff(found, until: now + Self.scheduleDelay)
             case .answer(.refused(let code, let detail)):
                 try fail(found, UInt64(code.rawValue), detail)
             case .store(.corrupt(let detail)):
@@ -431,10 +445,12 @@ extension Work {
         }
     }
 
-    private func putOff(_ found: ScheduledRecord) throws(RuleFailure) {
+    private func putOff(
+        _ found: ScheduledRecord, until time: Timestamp
+    ) throws(RuleFailure) {
         try step { () throws(RuleFailure) in
             guard var scheduled = try self.take(found) else { return }
-            scheduled.due = self.now + Self.scheduleDelay
+            scheduled.due = time
             try self.put(scheduled)
         }
     }
@@ -460,6 +476,12 @@ extension Work {
         scheduled.settledAt = now
         try put(scheduled)
     }
+}
+
+/// A server has started on a backup that was restored: what it holds waits, and nothing new does.
+private struct RestoreHold {
+    let since: Timestamp
+    let until: Timestamp
 }
 
 extension NewScheduled.Content {

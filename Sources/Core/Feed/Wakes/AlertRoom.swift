@@ -22,19 +22,29 @@ extension WakeStep {
     /// old goes into the count of what the newest one tells of; alerts that wait for a time of
     /// their own, and one in flight, stay.
     mutating func makeRoom() throws(StoreError) -> UInt64 {
-        let newest = try transaction.records(
-            AlertRecord.self,
-            Scan(index: "alert_by_seq", prefix: device.wakeKey, descending: true, limit: 1))
-        let number = (newest.first?.number ?? 0) + 1
-        guard number > AlertRoom.rows else { return number }
+        let number = try newestNumber() + 1
+        let rows = UInt64(AlertRoom.rows)
+        // Those that were edited share the place of another: there may be more rows than places.
+        let isCrowded = row.alertsOpen >= row.alertsFolded + rows
+        guard number > rows || isCrowded else { return number }
         let oldest = try transaction.records(
             AlertRecord.self, Scan(index: "alert_by_seq", prefix: device.wakeKey, limit: 1))
-        let last = number - UInt64(AlertRoom.rows)
-        guard let first = oldest.first, first.number <= last else { return number }
+        guard let first = oldest.first else { return number }
+        var last = number - min(number, rows)
+        if isCrowded { last = max(last, first.number) }
+        guard first.number <= last else { return number }
         for phase in AlertPhase.allCases where phase != .delayed && phase != .sending {
             try fold(phase, through: last)
         }
         return number
+    }
+
+    /// The place of the newest in the feed, which is the highest; 0: there is none.
+    func newestNumber() throws(StoreError) -> UInt64 {
+        try transaction.records(
+            AlertRecord.self,
+            Scan(index: "alert_by_seq", prefix: device.wakeKey, descending: true, limit: 1)
+        ).first?.number ?? 0
     }
 
     private mutating func fold(

@@ -66,12 +66,21 @@ extension WakeStep {
     /// Rows looked at from the newest on.
     private static let newestMax = 64
 
-    func newestAlerts() throws(StoreError) -> [AlertRecord] {
+    func newestAlerts(atMost most: Int = newestMax) throws(StoreError) -> [AlertRecord] {
         try transaction.records(
             AlertRecord.self,
             Scan(
-                index: "alert_by_seq", prefix: device.wakeKey, descending: true,
-                limit: Self.newestMax))
+                index: "alert_by_seq", prefix: device.wakeKey, descending: true, limit: most))
+    }
+
+    /// What a clock that was ahead has queued is taken as of now: it would be newer than all that
+    /// comes until that time has passed.
+    func mendAlerts() throws(StoreError) {
+        for var alert in try newestAlerts(atMost: AlertRoom.rows) where alert.queuedAt > now {
+            if !alert.isTimed { alert.expiresAt = alert.expiresAt - alert.queuedAt.since(now) }
+            alert.queuedAt = now
+            try transaction.put(alert)
+        }
     }
 
     private func queue(
@@ -107,23 +116,8 @@ extension WakeStep {
         var past = PastAlerts()
         var blocked = 0
         while true {
-            // Beside a session an urgent one is left the time in which an ACK may cover it.
-            let isUrgentLater =
-                machine.isSessionCounted && row.urgentDue.map { now < $0 } ?? false
-            // Behind one that is over there may be more: they are passed over together.
-            let urgent =
-                isUrgentLater
-                ? []
-                : try express(
-                    .urgent, limit: past.count == 0 ? 1 : Self.queueMax, besides: past)
-            if urgent.isEmpty, !isUrgentLater {
-                if past.hasUrgent, let until = past.until {
-                    machine.putOffUrgent(until: until, now: now)
-                } else {
-                    machine.noUrgentWaits(now: now)
-                }
-                if machine.need(now: now) != .alert { return .another }
-            }
+            let urgent = try urgentAlerts(besides: past)
+            if urgent.isEmpty, machine.need(now: now) != .alert { return .another }
             guard let oldest = try queue(limit: 1, besides: past).first else {
                 return past.until.map { .later($0) } ?? .none
             }
@@ -164,6 +158,28 @@ extension WakeStep {
                 try drop(chosen, .expired)
             }
         }
+    }
+
+    /// The urgent alerts that may leave now. Beside a session each is left the time in which an ACK
+    /// may cover it.
+    private mutating func urgentAlerts(
+        besides past: PastAlerts
+    ) throws(StoreError) -> [AlertRecord] {
+        let isConnected = machine.isSessionCounted
+        if isConnected, let due = row.urgentDue, now < due { return [] }
+        // Behind one that is over, or that waits, there may be more: they are looked at together.
+        let limit = past.count == 0 && !isConnected ? 1 : Self.queueMax
+        let waiting = try express(.urgent, limit: limit, besides: past)
+        let ready = isConnected ? waiting.filter { $0.ackMoment(now: now) <= now } : waiting
+        guard ready.isEmpty else { return ready }
+        var later = waiting.map { $0.ackMoment(now: now) }
+        if past.hasUrgent, let until = past.until { later.append(until) }
+        if let next = later.min() {
+            machine.putOffUrgent(until: next, now: now)
+        } else {
+            machine.noUrgentWaits(now: now)
+        }
+        return []
     }
 
     /// Cancels every alert among `rows` that is of somebody whom the user blocks: there may be
@@ -316,10 +332,7 @@ extension WakeStep {
                     after: after, limit: Self.chunk))
             for var older in rows {
                 after = [.unsigned(older.seq)]
-                if older.isNewer(than: alert) { continue }
-                if alert.summary == .conversation, older.conversation != alert.conversation {
-                    continue
-                }
+                guard alert.tells(of: older) else { continue }
                 closeAlert(older)
                 machine.alertsChanged(queued: 0, open: 1, now: now)
                 older.phase = .sent

@@ -55,6 +55,7 @@ struct WakeStep {
         // What a row says that nobody has looked at since is of the other clock, all of it.
         if row.writtenAt > now + WakeRules.gapTolerance {
             machine.clockSetBack(to: now)
+            try mendAlerts()
         } else {
             machine.mendClock(now: now)
         }
@@ -305,7 +306,8 @@ extension WakeStep {
         }
     }
 
-    /// Alerts of the conversation's messages that were cancelled before they left wait again.
+    /// Alerts of the conversation's messages that were cancelled before they left wait again. What
+    /// a push under way tells of is told with it, and rings once.
     mutating func queueCancelled(of conversation: ConversationID) throws(StoreError) {
         let cancelled = try transaction.records(
             AlertRecord.self,
@@ -319,14 +321,27 @@ extension WakeStep {
         let pending = try transaction.pending(
             device, atMost: WakePolicy.pendingAlertsMax, now: now)
         let lacking = Set(pending.entries.map(\.object))
+        let leaving =
+            row.flight == .alert
+            ? try transaction.record(AlertRecord.self, alertKey(row.flightMessage)) : nil
         for var alert in cancelled where lacking.contains(alert.message.bytes) {
-            alert.phase = .queued
+            let isTold = leaving?.tells(of: alert) ?? false
             alert.openPosition = alert.position
-            alert.queuedAt = now
-            alert.summary = .none
-            alert.number = try makeRoom()
+            if alert.message == leaving?.message {
+                alert.phase = .sending
+            } else if isTold, leaving?.summary == .everything {
+                alert.phase = .counted
+            } else {
+                alert.phase = .queued
+                alert.summary = .none
+                if !isTold { alert.queuedAt = now }
+            }
             try transaction.put(alert)
-            alertCame(isUrgent: alert.isUrgent, due: now)
+            if alert.phase == .queued {
+                alertCame(isUrgent: alert.isUrgent, due: now)
+            } else {
+                machine.alertsChanged(queued: 0, open: 1, now: now)
+            }
         }
     }
 
@@ -362,11 +377,11 @@ extension WakeStep {
         from older: EntryRecord, to entry: EntryRecord, of message: MessageID
     ) throws(StoreError) {
         let isStored = try device.stored().contains(older.seq)
-        var known = try transaction.record(AlertRecord.self, alertKey(message))
+        let known = try transaction.record(AlertRecord.self, alertKey(message))
         guard isStored || known != nil else { return moved(to: entry, of: message) }
-        // To make room the oldest row goes, which may be the one that was just read.
-        let number = try makeRoom()
-        if known != nil { known = try transaction.record(AlertRecord.self, alertKey(message)) }
+        // An edit is no further alert, and takes no other's place: however often a message is
+        // edited, its row is one, beside the newest.
+        let number = known == nil ? try makeRoom() : try newestNumber()
         if isStored {
             // It stands above `applied` now, and yet the device has the message.
             if let known { closeAlert(known) }
