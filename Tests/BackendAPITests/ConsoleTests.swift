@@ -353,8 +353,8 @@ extension TestServer {
             try admin.send("GET", "/console/api/audit?limit=1").json["changes"][0]
         }
         let body = #"{"dry_run":true}"#
-        #expect(try admin.send("POST", "/console/api/apps/shop/suspend", body).status < 300)
-        #expect(try newest()["action"].string == "POST /apps/shop/suspend")
+        #expect(try admin.send("POST", "/console/api/apps/shop/webhooks", body).status == 400)
+        #expect(try newest()["action"].string == "POST /apps/shop/webhooks")
         let key = #"{"private_key":"-----BEGIN PRIVATE KEY-----\nMIGH","x":"whs_abc"}"#
         _ = try admin.send("PUT", "/console/api/apps/shop/push/production", key)
         #expect(try newest()["detail"].string == "private_key=(not kept), x=(not kept)")
@@ -366,6 +366,25 @@ extension TestServer {
         let turned = "%E2%80%AEpohs"
         _ = try admin.send("POST", "/console/api/apps/\(turned)/suspend")
         #expect(try newest()["action"].string?.contains("\u{202e}") == false)
+    }
+
+    @Test("a body is refused where nobody reads it, and nothing is done")
+    func bodies() throws {
+        defer { server.stop() }
+        _ = try server.makeApp("shop")
+        let admin = try ConsoleVisitor.entered(server, role: "admin")
+        for (method, path) in [
+            ("POST", "/console/logout"), ("GET", "/console/session"), ("GET", "/console/live"),
+            ("GET", "/console/"), ("GET", "/"), ("POST", "/console/api/apps/shop/suspend"),
+            ("DELETE", "/console/api/apps/shop"),
+        ] {
+            let answer = try admin.send(method, path, #"{"reason":"spam"}"#)
+            #expect(answer.status == 400, "\(method) \(path): \(answer.status)")
+            #expect(answer.body.contains("\(method) takes no body here"), "\(answer.body)")
+        }
+        let app = try admin.send("GET", "/console/api/apps/shop")
+        #expect(try app.json["is_suspended"].flag == false)
+        #expect(try admin.send("GET", "/console/session").status == 200)
     }
 
     @Test("what cannot be written down is not done")

@@ -4,6 +4,8 @@ import Model
 import Testing
 import Wake
 
+@testable import BackendAPI
+
 /// What a backend seldom means: it is refused in words, or stands in the description.
 @Suite struct OddRequestTests {
     private static let id = "0190a1b2-c3d4-7123-8456-789abcdef012"
@@ -54,6 +56,36 @@ import Wake
                 // Who has no key learns nothing of it.
                 #expect(try server.send(operation.method, path, "{}").status == 401)
             }
+        }
+    }
+
+    /// The operations of the admin API that take a body; all others refuse one.
+    private static let adminBodies: Set = [
+        "POST /apps", "PATCH /apps/{app}", "PUT /apps/{app}/issuer-keys/{kid}",
+        "PUT /apps/{app}/push/{environment}", "PUT /apps/{app}/push/{environment}/{name}",
+        "POST /console/tokens", "POST /apps/{app}/campaigns",
+        "POST /apps/{app}/users/{user}/tags", "POST /apps/{app}/users/{user}/devices/{device}/tags",
+        "POST /apps/{app}/webhooks", "PATCH /apps/{app}/webhooks/{webhook}",
+        "POST /apps/{app}/webhooks/{webhook}/secrets",
+    ]
+
+    @Test("an operator's body is refused wherever none is taken, and there alone")
+    func operatorBodies() throws {
+        let routes = BackendAPI.adminRoutes.routes
+        #expect(Self.adminBodies.isSubset(of: routes.map { "\($0.method) \($0.template)" }))
+        try withShop { server, _ throws in
+            for route in routes where route.query != nil {
+                let path = route.template.replacing("{app}", with: "shop")
+                    .replacing(#/\{[a-z_]+\}/#, with: Self.id)
+                let answer = try server.admin(route.method, path, "{}")
+                let taken = Self.adminBodies.contains("\(route.method) \(route.template)")
+                #expect(
+                    answer.body.contains("\(route.method) takes no body here") != taken,
+                    "\(route.method) \(path): \(answer.status) \(answer.body)")
+                if !taken { #expect(answer.status == 400) }
+            }
+            #expect(try server.admin("GET", "/apps/shop").json["is_suspended"].flag == false)
+            #expect(try server.send("GET", "/livez", "{}").status == 200)
         }
     }
 

@@ -159,6 +159,32 @@ import Testing
         #expect(shown.output.contains("store.postgres = \(address)\n"), "\(shown.all)")
     }
 
+    @Test("the settings in force as JSON are the same, key by key, and hold no password")
+    func asJSON() throws {
+        let program = try Program()
+        try program.write(
+            """
+            store.postgres = "postgresql://rouse:hunter2@db.example/rouse"
+            api.host = "::1"
+            timers.drain = 2m
+            """, "rouse.conf")
+        let words = ["serve", "--config", "rouse.conf", "--print-config"]
+        let shown = try program.rouse(words + ["--json"])
+        #expect(shown.status == 0 && !shown.all.contains("hunter2"), "\(shown.all)")
+        #expect(shown.output.split(separator: "\n").count == 1, "one object, one line")
+        let settings = try JSONDecoder().decode(
+            [String: String].self, from: Data(shown.output.utf8))
+        #expect(settings["api.host"] == "::1" && settings["timers.drain"] == "2m")
+        let lines = try program.rouse(words).output.split(separator: "\n")
+        #expect(settings.count == lines.count && lines.count > 50)
+        for line in lines {
+            let parts = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+            let value = settings[String(parts[0])] ?? "missing"
+            let said = String(parts.count > 2 ? parts[2] : "")
+            #expect(said == value || said.hasPrefix("\""), "\(line): \(value)")
+        }
+    }
+
     @Test("numbers are shown with their units, and taken with or without")
     func units() throws {
         let program = try Program()

@@ -88,14 +88,14 @@ enum ConformanceMutants {
         }
         var wrong = 0
         for mutant in mutants {
-            let caught = try judged(place, key, conform, mutant.make)
+            let expected =
+                Expectations.catches[mutant.name] ?? Expectations.watched[mutant.name] ?? []
+            let caught = try judged(place, key, conform, expecting: expected, mutant.make)
             if options.printsData {
                 let names = caught.sorted().map { "            \"\($0)\"," }
                 say("        \"\(mutant.name)\": [\n\(names.joined(separator: "\n"))\n        ],")
                 continue
             }
-            let expected =
-                Expectations.catches[mutant.name] ?? Expectations.watched[mutant.name] ?? []
             if !judge("\(mutant.name): \(mutant.what)", caught, expected) { wrong += 1 }
         }
         if options.printsData { return 0 }
@@ -118,16 +118,40 @@ enum ConformanceMutants {
     }
 
     /// The cases that fail against a server with that defect.
+    ///
+    /// Patience is short, for many cases wait for what a defect keeps from them; so beside other
+    /// work one may fail that has nothing to do with it. Those that were not expected are run
+    /// again, one by one and with the patience of every day; what fails then too is told with its
+    /// transcript.
     private static func judged(
         _ place: Proxy.Place, _ key: PrivateKey, _ options: ConformanceOptions,
-        _ make: @escaping @Sendable (Shared) -> Defect
+        expecting expected: Set<String> = [], _ make: @escaping @Sendable (Shared) -> Defect
     ) throws -> Set<String> {
+        let failed = try failures(place, key, options, make).map(\.name)
+        let extra = Set(failed).subtracting(expected)
+        guard !extra.isEmpty else { return Set(failed) }
+        var alone = options
+        alone.only = extra.sorted()
+        alone.jobs = 1
+        alone.patienceSeconds = ConformanceOptions(credentials: options.credentials).patienceSeconds
+        let again = try failures(place, key, alone, make).filter { extra.contains($0.name) }
+        for one in again {
+            say("       \(one.name): \(one.reason ?? "")")
+            for line in one.transcript { say("         \(line)") }
+        }
+        return Set(failed).intersection(expected).union(again.map(\.name))
+    }
+
+    private static func failures(
+        _ place: Proxy.Place, _ key: PrivateKey, _ options: ConformanceOptions,
+        _ make: @escaping @Sendable (Shared) -> Defect
+    ) throws -> [CaseResult] {
         let proxy = try Proxy(place, shared: Shared(key: key), make: make)
         defer { proxy.stop() }
         var options = options
         options.port = proxy.port
         let report = try Conformance.run(options)
-        return Set(report.results.filter { $0.verdict == .fail }.map(\.name))
+        return report.results.filter { $0.verdict == .fail }
     }
 
     private static func credentials(of server: PreparedServer) -> ConformanceCredentials {

@@ -37,6 +37,9 @@ final class Proxy: Sendable {
         guard status == 0 else { throw MutantError("cannot listen: \(errno)") }
         port = UInt16(bigEndian: address.sin_port)
         let thread = Thread { [self] in
+            // Here and nowhere else: the number of a closed socket is the next one's, and a loop
+            // that still asked it would take a connection of the next proxy's away.
+            defer { close(listener) }
             while true {
                 let descriptor = accept(listener, nil, nil)
                 guard descriptor >= 0 else { return }
@@ -55,7 +58,6 @@ final class Proxy: Sendable {
     func stop() {
         isStopped.store(true, ordering: .releasing)
         shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
     }
 
     private static func loopback(_ port: UInt16) -> sockaddr_in {

@@ -141,6 +141,20 @@ struct ConversationStateTests {
                 == fourth.bytes)
     }
 
+    @Test("MSG-24: the names of a distinct conversation have 2,000 bytes together, and no more")
+    func distinctNames() throws {
+        // With "anna", who takes part too.
+        func names(bytes: Int) -> [String] {
+            let long = (0..<15).map { "\($0 + 10)" + String(repeating: "x", count: 126) }
+            return long + [String(repeating: "y", count: bytes - 4 - 15 * 128)]
+        }
+        let first: ConversationID = world.fresh()
+        #expect(try code(anna, 1, create(first, names(bytes: 2_000))) == nil)
+        let second: ConversationID = world.fresh()
+        #expect(try code(anna, 2, create(second, names(bytes: 2_001))) == .limit)
+        #expect(try code(anna, 3, create(second, names(bytes: 2_001), distinct: false)) == nil)
+    }
+
     @Test func aDistinctConversationKeepsItsParticipants() throws {
         let id: ConversationID = world.fresh()
         #expect(try code(anna, 1, create(id, ["bert"])) == nil)

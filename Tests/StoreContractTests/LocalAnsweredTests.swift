@@ -164,4 +164,25 @@ import Wire
             #expect(try shown(local) == "nothing")
         }
     }
+
+    /// MSG-12: its result is gone, and the server tells where it stands.
+    @Test("a message that was taken too long ago was not refused", arguments: engines)
+    func takenLongAgo(_ engine: EngineFactory) throws {
+        try one.withLocal(engine) { local in
+            try one.feed([one.state()], local)
+            func say(_ low: UInt64) throws -> UInt64 {
+                try local.enqueue(
+                    .sendMessage(
+                        SendMessage(
+                            conversation: room, message: MessageID(high: 1, low: low),
+                            parts: [part("x")])), at: time)
+            }
+            let gone = Code.resultGone.rawValue
+            let taken = MutationResult(number: try say(7), code: gone, position: 4)
+            try local.saveResults([taken, MutationResult(number: try say(8), code: gone)])
+            #expect(try local.refusedMessages().map(\.id.low) == [8])
+            let rows = try local.messageWindow(of: room, newest: 9, sent: []).rows
+            #expect(rows.first { $0.id.low == 7 }?.delivery == .accepted)
+        }
+    }
 }

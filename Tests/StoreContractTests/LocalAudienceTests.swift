@@ -386,4 +386,55 @@ import Wire
             #expect(try local.mutations(after: 0, limit: 9, now: time).count == 2)
         }
     }
+
+    @Test("a text that the server refused outlives those that are kept back", arguments: engines)
+    func refusedOutlive(_ engine: EngineFactory) throws {
+        try one.withLocal(engine) { local in
+            try one.feed(
+                [
+                    one.state(), member("anna"), member("carl"),
+                    member("ben", version: 2, removed: true),
+                ] + (1...100).map { mine($0) }, local)
+            for low in 1_001...1_200 as ClosedRange<UInt64> {
+                let send = SendMessage(
+                    conversation: room, message: MessageID(high: 1, low: low),
+                    parts: [Part(mimeType: "a/b", content: [1])])
+                let number = try local.enqueue(.sendMessage(send), at: time)
+                try local.saveResults([
+                    MutationResult(number: number, code: Code.forbidden.rawValue)
+                ])
+            }
+            try restore([one.state(), member("anna"), member("carl"), member("ben")], local)
+            let kept = try local.refusedMessages()
+            let refused = kept.filter {
+                $0.delivery == .refused(Refusal(code: Code.forbidden.rawValue))
+            }
+            #expect(kept.count == 256 && refused.count == 200, "it is nowhere else")
+            let last = kept.filter { $0.delivery == .refused(.audienceChanged) }.map(\.id.low)
+            #expect(last == Array(45...100), "of the others the newest")
+        }
+    }
+
+    @Test(
+        "what was sent to a conversation that the user has left is not waited with",
+        arguments: engines)
+    func leftMeanwhile(_ engine: EngineFactory) throws {
+        let other = ConversationID(high: 1, low: 2)
+        try one.withLocal(engine) { local in
+            try one.feed([one.state(), member("anna"), member("ben")], local)
+            let send = SendMessage(
+                conversation: room, message: MessageID(high: 1, low: 9),
+                parts: [Part(mimeType: "a/b", content: [1])])
+            let number = try local.enqueue(.sendMessage(send), at: time)
+            // Accepted, and the feed has not told of it.
+            try local.saveResults([MutationResult(number: number, position: 9)])
+            try one.feed([member("anna", version: 2, removed: true)], local)
+            let page = [one.state(other), member("anna", room: other)]
+            _ = try local.applySnapshot(
+                one.snapshot(page, from: 1, room: other, since: 1_000), at: time)
+            #expect(try waiting(local).isEmpty)
+            #expect(try local.sendAwaited(at: time + week) == nil)
+            #expect(try local.refusedMessages().isEmpty, "HIS-21: it is left out")
+        }
+    }
 }

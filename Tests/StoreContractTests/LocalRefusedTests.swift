@@ -57,4 +57,31 @@ import Wire
             #expect(numbers.count == 256 && numbers.first == 6 && numbers.last == 261)
         }
     }
+
+    @Test("a conversation that is there already was not refused", arguments: engines)
+    func madeBefore(_ engine: EngineFactory) throws {
+        try engine.withStore(tables: LocalSchema.tables) { store in
+            let local = TableLocalStore(store: store)
+            let creation = Mutation.Operation.createConversation(
+                CreateConversation(conversation: room, participants: ["ben"]))
+            try refuse(creation, .idInUse, in: local)
+            #expect(try local.refusedChanges().isEmpty, "another device was earlier")
+            try refuse(creation, .limit, in: local)
+            #expect(try local.refusedChanges().map(\.operation) == [creation])
+        }
+    }
+
+    @Test("that one user could not be blocked is told also when another is", arguments: engines)
+    func blocks(_ engine: EngineFactory) throws {
+        try engine.withStore(tables: LocalSchema.tables) { store in
+            let local = TableLocalStore(store: store)
+            func block(_ user: String) -> Mutation.Operation {
+                .blockUser(BlockUser(user: user, blocked: true))
+            }
+            for user in ["kim", "leo"] { try refuse(block(user), in: local) }
+            #expect(try local.refusedChanges().map(\.operation) == ["kim", "leo"].map(block))
+            _ = try local.enqueue(block("kim"), at: now)
+            #expect(try local.refusedChanges().map(\.operation) == [block("leo")])
+        }
+    }
 }

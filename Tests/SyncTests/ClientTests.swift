@@ -117,7 +117,7 @@ import Wire
         #expect(phone.store.rows.count == 2)
         #expect(
             phone.receive(Phone.delta(2, [5], epoch: epoch)) == [
-                "apply [5] to 5 sweep", "send ACK 5", "synced 5",
+                "apply [5] to 5 sweep", "send ACK 5", "synced 5", "send DIGEST @2",
             ])
         #expect(phone.store.rows.values.map(\.entry.seq).sorted() == [2, 5])
     }
@@ -147,7 +147,7 @@ import Wire
         #expect(
             phone.receive(
                 Phone.delta(0, [2], epoch: other, reset: .cursorAhead, results: refused, floor: 7))
-                == ["apply [2] to 2 stale sweep", "send ACK 2", "synced 2"])
+                == ["apply [2] to 2 stale sweep", "send ACK 2", "synced 2", "send DIGEST @2"])
         #expect(phone.pass(1_500) == ["send MUTATE 1", "send MUTATE 2"])
     }
 

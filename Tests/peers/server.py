@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import pathlib
+import socket
 import ssl
 import sys
 import time
@@ -352,7 +353,7 @@ class Connection:
     def __init__(self, server, reader, writer):
         self.server, self.reader, self.writer = server, reader, writer
         self.received, self.is_open, self.is_over = b"", False, False
-        self.user = self.device = self.hello = None
+        self.user = self.device = self.hello = self.task = None
         self.phase, self.is_live, self.synced = pb.APP_PHASE_FOREGROUND, False, False
         self.told, self.sent_to, self.more = None, 0, False
         # Its cursor was of another history, and it has acknowledged nothing of this one (SYN-33).
@@ -417,6 +418,7 @@ class Connection:
             raise Closed(refused.args[0]) from refused
 
     async def run(self):
+        self.task = asyncio.current_task()
         try:
             if self.writer.get_extra_info("ssl_object").selected_alpn_protocol() != "rouse/1":
                 return
@@ -430,7 +432,10 @@ class Connection:
             if closed.args[0] is not None:
                 self.close(closed.args[0])
             await self.linger()
-        except (ConnectionError, asyncio.CancelledError, ssl.SSLError):
+        except asyncio.CancelledError:
+            # Another connection has ended this one.
+            await self.linger()
+        except (ConnectionError, ssl.SSLError):
             pass
         finally:
             self.is_over = True
@@ -446,20 +451,27 @@ class Connection:
             self.user.connections.discard(self)
 
     async def linger(self):
-        """What still comes is dropped: closing over it would reset the connection. It may come in
-        pieces."""
-        end = time.monotonic() + 2
+        """Says that no more comes from here, and drops what still comes until the client has read
+        that and ends its side too, or 2 s are over. Closing over something that comes later would
+        reset the connection, and the client lose what it has not read yet: a time without bytes
+        does not say that there will be none, for the client may be slow."""
         try:
-            await self.writer.drain()
-            while time.monotonic() < end and await asyncio.wait_for(self.reader.read(65536), 0.1):
-                pass
-        except (asyncio.TimeoutError, ConnectionError, ssl.SSLError):
+            await asyncio.wait_for(self.dropped(), 2)
+        except (asyncio.TimeoutError, OSError):
+            pass
+
+    async def dropped(self):
+        await self.writer.drain()
+        while self.writer.transport.get_write_buffer_size():
+            await asyncio.sleep(0.01)
+        self.writer.get_extra_info("socket").shutdown(socket.SHUT_WR)
+        while await self.reader.read(65536):
             pass
 
     def end(self, code):
         """Ended by another connection."""
         self.close(code)
-        asyncio.get_running_loop().call_later(0.1, self.writer.close)
+        self.task.cancel()
 
     # Login.
 

@@ -143,6 +143,8 @@ public struct ClientLimits: Equatable, Sendable {
     /// FETCHes that may wait, and those sent without an answer; the server takes 4 (HIS-12).
     public var fetchesPending = 64
     public var fetchesOpen = 3
+    /// Participants of a conversation that are asked for; no server lets in more.
+    public var participantsListed = 10_000
     /// Messages of each conversation of a snapshot.
     public var snapshotMessages: UInt32 = 20
     /// A refused mutation is sent again after at least this time.

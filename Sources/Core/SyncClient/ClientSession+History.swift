@@ -19,6 +19,8 @@ struct PendingFetch: Equatable, Sendable {
     var fetch: Fetch
     /// `nil`: to be sent, or sent again.
     var request: UInt16?
+    /// How many participants the pages before have told of.
+    var participants = 0
 }
 
 /// A page beside the feed, handed to the store.
@@ -115,16 +117,29 @@ extension ClientSession {
                     .report(
                         .fetched(
                             ticket: ticket, first: page.first, last: page.last, more: page.more)))
-            } else if page.more, case .participant(let last) = page.entries.last?.body {
-                var next = asked
-                next.fetch.after = last.user
-                next.request = nil
+            } else if let next = following(page, asked) {
                 fetches.append(next)
             }
             sendFetches(now: now, &actions)
         case .peek(let delta): peekCommitted(delta, now: now, &actions)
         }
         return actions
+    }
+
+    /// What is asked behind a page of a conversation's participants. Names rise, and no
+    /// conversation has more than `participantsListed`: a server that goes on beyond either would
+    /// be asked for ever, and fill this device.
+    private func following(_ page: PageFrame, _ asked: PendingFetch) -> PendingFetch? {
+        guard page.more, case .participant(let last) = page.entries.last?.body,
+            asked.fetch.after.utf8.lexicographicallyPrecedes(last.user.utf8)
+        else { return nil }
+        var next = asked
+        next.fetch.after = last.user
+        next.request = nil
+        next.participants += page.entries.count {
+            if case .participant = $0.body { true } else { false }
+        }
+        return next.participants < limits.participantsListed ? next : nil
     }
 
     /// An ERROR for a request beside the feed; `false`: it was none.

@@ -53,6 +53,22 @@ extension ClientSession {
         }
     }
 
+    /// `LocalStore.endReads` dropped these: they are not said again.
+    public mutating func readsEnded(_ ended: [ReadReceipt], now: Instant) -> [ClientAction] {
+        let dropped = Dictionary(ended.map { ($0.subject, $0) }) { $1 }
+        reads.removeAll { dropped[$0.subject] == $0 }
+        unsentReads.removeAll { dropped[$0.subject] == $0 }
+        return []
+    }
+
+    /// SYN-32; the store does the same with what it keeps, when it takes the reset.
+    mutating func dropReads(unlessOf epoch: Epoch) {
+        let held = applying?.epoch ?? cursor?.epoch ?? snapshot?.stored?.start.epoch
+        guard let held, held != epoch else { return }
+        reads.removeAll { $0.conversation != nil }
+        unsentReads.removeAll { $0.conversation != nil }
+    }
+
     /// The receipts that fit: a frame that is too large, or has too many elements, ends the
     /// connection, and the next one would carry the same.
     func first(of reads: [ReadReceipt], _ count: Int, bytes: Int) -> [ReadReceipt] {

@@ -199,7 +199,8 @@ extension ClientSession {
         user = welcome.user
         noteToken(isHeld: welcome.pushTokenHeld, &actions)
         if welcome.mutationFloor > queuedThrough {
-            // Numbers of an older life of this device.
+            // Numbers of an older life of this device: it is a copy of itself from before.
+            wantsDigest = true
             actions.append(.raiseMutationNumbers(above: welcome.mutationFloor))
         }
         actions.append(.report(.opened(user: welcome.user, node: welcome.node)))
@@ -414,7 +415,13 @@ extension ClientSession {
     ) {
         let marks = delta.entries.compactMap { ReadMark($0) }
         let sweeps = isResetting && !delta.more
-        let began = delta.reset == nil ? nil : historyThrough
+        var began = delta.reset == nil ? nil : historyThrough
+        if !delta.more, historyThrough > to.seq {
+            // The head is here (SYN-11): a reset that named a higher one was wrong, and what comes
+            // from now on would be news to nobody.
+            historyThrough = to.seq
+            began = to.seq
+        }
         applying = to
         changesInFlight.append(
             InFlight(
@@ -435,7 +442,11 @@ extension ClientSession {
         let change = changesInFlight.removeFirst()
         cursor = change.to
         if let began = change.resetHead { resetHead = began }
-        if change.sweeps { isResetting = false }
+        if change.sweeps {
+            isResetting = false
+            // HIS-23.
+            wantsDigest = true
+        }
         for mark in change.marks {
             reads.removeAll { mark.covers($0) }
         }
@@ -518,22 +529,6 @@ extension ClientSession {
             wait(now: now, &actions)
         }
         return actions
-    }
-
-    /// `LocalStore.endReads` dropped these: they are not said again.
-    public mutating func readsEnded(_ ended: [ReadReceipt], now: Instant) -> [ClientAction] {
-        let dropped = Dictionary(ended.map { ($0.subject, $0) }) { $1 }
-        reads.removeAll { dropped[$0.subject] == $0 }
-        unsentReads.removeAll { dropped[$0.subject] == $0 }
-        return []
-    }
-
-    /// SYN-32; the store does the same with what it keeps, when it takes the reset.
-    mutating func dropReads(unlessOf epoch: Epoch) {
-        let held = applying?.epoch ?? cursor?.epoch ?? snapshot?.stored?.start.epoch
-        guard let held, held != epoch else { return }
-        reads.removeAll { $0.conversation != nil }
-        unsentReads.removeAll { $0.conversation != nil }
     }
 
     // MARK: - ERROR

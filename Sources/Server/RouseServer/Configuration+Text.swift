@@ -14,9 +14,12 @@ extension Configuration {
     /// The settings in force, one a line, with paths as they are from the working directory.
     /// Passwords are left out; keys are files, of which only the names are told.
     public var text: String {
-        Self.fields.map { field in
-            "\(field.key) = \(ConfigurationFile.written(field.show(self)))\n"
-        }.joined()
+        shown.map { "\($0.key) = \(ConfigurationFile.written($0.value))\n" }.joined()
+    }
+
+    /// The same as keys and values, for whoever writes them otherwise.
+    public var shown: [(key: String, value: String)] {
+        Self.fields.map { (key: $0.key, value: $0.show(self)) }
     }
 
     /// A commented file with every setting at its default.

@@ -23,7 +23,8 @@ extension Rouse {
                     CommandOption("example-config", "print a commented example and end"),
                     CommandOption(
                         "json",
-                        "say the addresses, or what --check-config found, as one JSON object"),
+                        "say the addresses, the settings of --print-config or what --check-config "
+                            + "found as one JSON object"),
                     CommandOption("with-parent", "end at once when standard input ends"),
                 ],
                 examples: [
@@ -54,7 +55,7 @@ extension Rouse {
         var reading = try readSettings(arguments)
         if arguments.has("print-config") {
             if let error = reading.error { throw error }
-            Terminal.print(reading.configuration.text, terminator: "")
+            try show(reading.configuration, json: arguments.has("json"))
             return ExitStatus.success
         }
         reading.look()
@@ -76,6 +77,14 @@ extension Rouse {
         return try run(
             configuration, { try readSettings(arguments) }, json: arguments.has("json"),
             withParent: arguments.has("with-parent"))
+    }
+
+    private static func show(_ configuration: Configuration, json: Bool) throws {
+        guard json else { return Terminal.print(configuration.text, terminator: "") }
+        // Texts, as a file and --set take them.
+        let settings = configuration.shown.map { ($0.key, JSONValue.text($0.value)) }
+        let object = JSONValue.object(Dictionary(uniqueKeysWithValues: settings))
+        Terminal.print(String(decoding: try object.bytes, as: UTF8.self))
     }
 
     /// What `--config`, the environment and `--set` say together.

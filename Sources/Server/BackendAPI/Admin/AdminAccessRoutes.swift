@@ -5,13 +5,13 @@ import Model
 /// Who is let in, as operators decide it for any app.
 enum AdminAccessRoutes {
     static let all: [Route] = [
-        Route("POST", "/apps/{app}/suspend", .open(suspendApp)),
-        Route("POST", "/apps/{app}/resume", .open(resumeApp)),
+        Route("POST", "/apps/{app}/suspend", takesBody: false, .open(suspendApp)),
+        Route("POST", "/apps/{app}/resume", takesBody: false, .open(resumeApp)),
         Route(
             "POST", "/apps/{app}/users/{user}/sessions/revoke", query: ["reauthenticate"],
-            .open(revoke)),
-        Route("POST", "/apps/{app}/users/{user}/suspend", .open(suspend)),
-        Route("POST", "/apps/{app}/users/{user}/resume", .open(resume)),
+            takesBody: false, .open(revoke)),
+        Route("POST", "/apps/{app}/users/{user}/suspend", takesBody: false, .open(suspend)),
+        Route("POST", "/apps/{app}/users/{user}/resume", takesBody: false, .open(resume)),
     ]
 
     static func suspendApp(_ call: Call) throws(Problem) -> Step {

@@ -10,7 +10,7 @@ enum KeyRoutes {
         Route("PUT", "/apps/{app}/issuer-keys/{kid}", .open(addIssuerKey)),
         Route("DELETE", "/apps/{app}/issuer-keys/{kid}", .open(removeIssuerKey)),
         Route("GET", "/apps/{app}/api-keys", .open(listAPIKeys)),
-        Route("POST", "/apps/{app}/api-keys", .open(createAPIKey)),
+        Route("POST", "/apps/{app}/api-keys", takesBody: false, .open(createAPIKey)),
         Route("DELETE", "/apps/{app}/api-keys/{key}", .open(revokeAPIKey)),
     ]
 

@@ -7,9 +7,9 @@ import Wire
 enum NodeRoutes {
     static let all: [Route] = [
         Route("GET", "/nodes", .open(list)),
-        Route("POST", "/nodes/rebalance", .open(rebalance)),
-        Route("POST", "/nodes/{name}/drain", .open(drain)),
-        Route("POST", "/nodes/{name}/resume", .open(resume)),
+        Route("POST", "/nodes/rebalance", takesBody: false, .open(rebalance)),
+        Route("POST", "/nodes/{name}/drain", takesBody: false, .open(drain)),
+        Route("POST", "/nodes/{name}/resume", takesBody: false, .open(resume)),
     ]
 
     private static func list(_ call: Call) throws(Problem) -> Step {

@@ -83,7 +83,9 @@ enum OperatorRoutes {
         Route("GET", "/console/tokens", .open(listTokens)),
         Route("DELETE", "/console/tokens/{token}", .open(revokeToken)),
         Route("GET", "/audit", query: ["cursor", "limit"], .open(listAudit)),
-        Route("POST", "/apps/{app}/push/{environment}/{name}/check", .open(check)),
+        Route(
+            "POST", "/apps/{app}/push/{environment}/{name}/check", takesBody: false,
+            .open(check)),
     ]
 
     struct NewConsoleToken: Decodable {

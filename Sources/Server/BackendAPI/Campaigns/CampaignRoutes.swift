@@ -69,6 +69,7 @@ enum CampaignRoutes {
     static let admin: [Route] = table.map { line in
         Route(
             line.method, "/apps/{app}" + line.path, query: line.query,
+            takesBody: line.takesBody,
             .open({ call throws(Problem) in
                 try line.handler(call, try call.configuration().app.app)
             }))

@@ -199,7 +199,7 @@ final class ConsoleDesk: Desk {
     private func login(
         _ request: HTTPRequest, _ respond: @escaping (HTTPResponse) -> Void
     ) throws(Problem) {
-        try request.check(["POST"])
+        try request.check(["POST"], takesBody: true)
         try request.checkOrigin()
         guard request.body.count <= Self.loginBytesMax, request.isJSON else {
             throw .malformed("send {\"token\": \"\(ConsoleTokenRecord.secretPrefix)...\"} as JSON")

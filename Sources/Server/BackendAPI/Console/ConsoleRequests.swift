@@ -6,8 +6,11 @@ import Wire
 
 // What the console looks at in a request before it takes it.
 extension HTTPRequest {
-    func check(_ methods: [String]) throws(Problem) {
-        guard !methods.contains(method) else { return }
+    func check(_ methods: [String], takesBody: Bool = false) throws(Problem) {
+        if methods.contains(method) {
+            guard takesBody || body.isEmpty else { throw .noBody(method) }
+            return
+        }
         let list = methods.joined(separator: ", ")
         throw Problem(
             .malformed, "this address takes \(list)", name: "method_not_allowed", status: 405

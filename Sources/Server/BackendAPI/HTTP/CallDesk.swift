@@ -162,6 +162,7 @@ final class CallDesk: Desk {
             switch route.handler {
             case .open(let handler):
                 try route.checkQuery(of: call.request)
+                try route.checkBody(of: call.request)
                 guard
                     let note = call.auditNote(
                         method: ticket.method, template: ticket.template)

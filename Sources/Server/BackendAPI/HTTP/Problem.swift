@@ -57,6 +57,10 @@ extension Problem {
 
     static func malformed(_ detail: String) -> Problem { Problem(.malformed, detail) }
 
+    static func noBody(_ method: String) -> Problem {
+        .malformed("\(method) takes no body here: send none")
+    }
+
     static func internalFault(_ detail: String) -> Problem { Problem(.internal, detail) }
 
     static let unknownKey = Problem(

@@ -85,10 +85,11 @@ extension Route {
 }
 
 extension Route {
-    /// What nobody reads must not be passed over in silence either.
+    /// What nobody reads must not be passed over in silence either. Where no query is looked at,
+    /// as in a balancer's question whether the server is ready, no body is.
     func checkBody(of request: HTTPRequest) throws(Problem) {
-        guard takesBody || request.body.isEmpty else {
-            throw .malformed("\(request.method) takes no body here: send none")
+        guard takesBody || query == nil || request.body.isEmpty else {
+            throw .noBody(request.method)
         }
     }
 }

@@ -32,14 +32,18 @@ enum WebhookRoutes {
     /// Of the backend API: the app is the key's.
     static let keyed: [Route] = table.map {
         Route(
-            $0.method, "/v1" + $0.path, takesBody: $0.path.hasSuffix("/test") ? false : nil,
-            .keyed($0.handler))
+            $0.method, "/v1" + $0.path, takesBody: takesBody($0.path), .keyed($0.handler))
+    }
+
+    /// `nil`: as is usual with the method.
+    private static func takesBody(_ path: String) -> Bool? {
+        path.hasSuffix("/test") ? false : nil
     }
 
     /// Of the admin API: the app is the path's.
     static let admin: [Route] = table.map { method, path, handler in
         Route(
-            method, "/apps/{app}" + path,
+            method, "/apps/{app}" + path, takesBody: takesBody(path),
             .open({ call throws(Problem) in try handler(call, try call.configuration().app.app) }))
     }
 
