@@ -205,9 +205,9 @@ import Wire
         try put(2, .wake)
         try put(1, .wake, topic: "example.voice")
         try put(1, .wake, topic: "example.unknown")
-        func used(_ rooms: [PushRoom]) throws -> [String: [String?]] {
+        func used(_ rooms: [PushRoom]) throws -> [String: [String]] {
             Dictionary(grouping: try take(64, rooms).rows, by: \.wake.topic)
-                .mapValues { $0.map(\.credential?.name) }
+                .mapValues { $0.map(\.credential.name) }
         }
         let open = room(chess, [.wake: 9])
         #expect(

@@ -16,11 +16,26 @@ import Wake
         return pushes
     }
 
+    /// How often the phone's row is written meanwhile, to the minute.
+    private func writes(_ pushes: Pushes, for time: Milliseconds) throws -> Int {
+        var (count, known) = (0, try pushes.world.all(WakeRecord.self))
+        for _ in 0..<time / 60_000 {
+            #expect(try pushes.run(60_000) == [])
+            let row = try pushes.world.all(WakeRecord.self)
+            if row != known { count += 1 }
+            known = row
+        }
+        return count
+    }
+
     @Test func whoIsSuspendedMeanwhileIsNotGivenUp() throws {
         let pushes = try waking()
         try pushes.world.expectDone(.suspendUser(World.app, bob))
         #expect(try pushes.run(300_000) == [])
         #expect(try pushes.view(phone).reachability != .unreachable)
+        // However long that is, a look each hour is all that is written.
+        let versions = try writes(pushes, for: 36_000_000)
+        #expect(versions == 10)
         try pushes.world.expectDone(.resumeUser(World.app, bob))
         #expect(try pushes.run(31_000) == ["silent"])
         #expect(try pushes.run(62_000) == [#"alert "1" badge 1 stored"#])

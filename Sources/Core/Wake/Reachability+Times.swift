@@ -41,9 +41,18 @@ extension Reachability {
         reschedule(now: now)
     }
 
-    /// The credential cannot send: look again at `time`.
+    /// Nothing is to be sent to the device: look again at `time`.
     public mutating func putOff(until time: Timestamp, now: Timestamp) {
         row.notBefore = max(row.notBefore, time)
+        reschedule(now: now)
+    }
+
+    /// How long a device waits at most that may be sent to again: APNs may have asked for as much.
+    public static let resumedWait: Milliseconds = 30_000
+
+    /// What `putOff` waits for has come.
+    public mutating func resumed(now: Timestamp) {
+        row.notBefore = min(row.notBefore, now + Self.resumedWait)
         reschedule(now: now)
     }
 

@@ -1,10 +1,10 @@
 import Model
 import Wake
 
-/// A row that is due, and what it may be sent with; `nil`: nothing was asked about it.
+/// A row that is due, and what it may be sent with.
 struct DueRow {
     var wake: WakeRecord
-    var credential: CredentialKey?
+    var credential: CredentialKey
 }
 
 /// The queues of a claim: one for each class, app, environment, topic and turn that has pushes.
@@ -44,7 +44,7 @@ struct PushQueues {
     private struct Queue {
         let first: WakeRecord
         let oldest: Timestamp
-        var credential: CredentialKey?
+        let credential: CredentialKey
         /// The last rows that were taken: of those that an outage held up, and of the others.
         var takenOverdue: WakeRecord?
         var taken: WakeRecord?
@@ -53,10 +53,12 @@ struct PushQueues {
 
         var lane: PushClass { first.lane }
         var turn: PushTurn { first.turn }
-        var prefix: [ColumnValue] {
+        var prefix: [ColumnValue] { Self.prefix(of: first) }
+
+        static func prefix(of row: WakeRecord) -> [ColumnValue] {
             [
-                .unsigned(first.lane.rawValue), .app(first.app), .unsigned(first.environment),
-                .text(first.topic), .unsigned(first.turn.rawValue),
+                .unsigned(row.lane.rawValue), .app(row.app), .unsigned(row.environment),
+                .text(row.topic), .unsigned(row.turn.rawValue),
             ]
         }
     }
@@ -135,7 +137,8 @@ struct PushQueues {
     private mutating func take(
         from queue: inout Queue, share: Int, overdue: Int, _ meter: inout OverdueMeter
     ) throws(StoreError) -> [DueRow] {
-        let free = queue.credential.flatMap { rooms[$0] }?.free(queue.lane, queue.first.topic)
+        let credential = queue.credential
+        let free = rooms[credential]?.free(queue.lane, queue.first.topic)
         let most = min(share, free ?? share)
         var rows: [WakeRecord] = []
         var isHeldBack = false
@@ -152,7 +155,7 @@ struct PushQueues {
             queue, after: queue.taken, past: old, through: now, limit: most - rows.count)
         queue.taken = fresh.last ?? queue.taken
         rows += fresh
-        if let credential = queue.credential, let free {
+        if let free {
             rooms[credential]?.take(rows.count, queue.lane, queue.first.topic)
             // No stream is left: it goes on when one is free.
             if free == rows.count, rooms[credential]?.isOpen(queue.first.topic) ?? true {
@@ -160,7 +163,7 @@ struct PushQueues {
             }
         }
         queue.isCut = (rows.count == most || isHeldBack) && free != rows.count
-        return rows.map { DueRow(wake: $0, credential: queue.credential) }
+        return rows.map { DueRow(wake: $0, credential: credential) }
     }
 
     /// Rows of the queue in order: after one of them, else past a moment, else from the first.
@@ -185,8 +188,8 @@ struct PushQueues {
         for _ in 0..<queuesMax {
             let found = try snapshot.records(
                 WakeRecord.self, Scan(index: "wake_by_lane", after: all.last, limit: 1))
-            guard let first = found.first, let due = first.due else { break }
-            all.append(Queue(first: first, oldest: due, credential: nil).prefix)
+            guard let first = found.first, first.due != nil else { break }
+            all.append(Queue.prefix(of: first))
         }
         return all
     }
@@ -212,27 +215,26 @@ struct PushQueues {
                 if before != nil { try forgetPlace() }
                 return ready
             }
-            var queue = Queue(first: first, oldest: oldest, credential: nil)
-            last = queue.prefix
+            last = Queue.prefix(of: first)
             guard oldest <= now else {
                 nextDue = min(nextDue ?? oldest, oldest)
                 continue
             }
             let candidates = try credentials(of: first)
+            func free(_ credential: CredentialKey) -> Int {
+                rooms[credential]?.free(first.lane, first.topic) ?? .max
+            }
             // No credential names the topic, or the app is suspended, be it for good: its rows stay
             // as they are, for each one written would be written again and again until then.
-            guard !candidates.isEmpty else {
+            guard let credential = candidates.first(where: { free($0) > 0 }) ?? candidates.first
+            else {
                 let again = now + Self.heldDelay
                 nextDue = min(nextDue ?? again, again)
                 continue
             }
+            let queue = Queue(first: first, oldest: oldest, credential: credential)
             due.append(queue)
-            queue.credential =
-                candidates.first { (rooms[$0]?.free(first.lane, first.topic) ?? .max) > 0 }
-                ?? candidates.first
-            if let credential = queue.credential, let room = rooms[credential],
-                room.free(first.lane, first.topic) == 0
-            {
+            if let room = rooms[credential], free(credential) == 0 {
                 // What rests until a moment waits for no stream.
                 if room.isOpen(first.topic) { blocked.append(PushLane(credential, first.lane)) }
             } else {

@@ -8,8 +8,9 @@ extension WakeRules {
     static let overduePerSecond: UInt64 = 200
     /// Devices between which a claim looks whether its turn is spent.
     private static let claimedAtOnce = 8
-    /// How long a device waits whose credential is missing, or whose user or app is suspended.
-    private static let credentialDelay: Milliseconds = 30_000
+    /// When a device whose user is suspended is looked at again: that ends the wait by itself, and
+    /// until then each look writes the row.
+    private static let suspendedDelay: Milliseconds = 3_600_000
 
     /// Takes pushes that are due. Everything is checked again: a wake, alert or badge that is
     /// not needed any more goes without being sent.
@@ -95,8 +96,8 @@ extension WakeRules {
             return (nil, WakeEffects())
         }
         var step = try WakeStep(device, in: transaction, now: now)
-        guard let credential = due.credential, !isSuspended else {
-            step.machine.putOff(until: now + Self.credentialDelay, now: now)
+        guard !isSuspended else {
+            step.machine.putOff(until: now + Self.suspendedDelay, now: now)
             try step.save()
             return (nil, step.effects)
         }
@@ -119,7 +120,7 @@ extension WakeRules {
             attempt: step.row.attempt)
         let job = PushJob(
             key: key, kind: kind, lane: lane == .probe ? .probe : PushClass(kind),
-            credential: credential, request: request.request, lease: lease,
+            credential: due.credential, request: request.request, lease: lease,
             publishedAt: request.publishedAt, trace: request.trace)
         return (job, step.effects)
     }

@@ -285,6 +285,7 @@ extension WakeRules {
         try onDevices(of: app, user) { step throws(StoreError) in
             guard step.hadRow else { return false }
             try step.perform(step.machine.serviceWasAway(now: now))
+            step.machine.resumed(now: now)
             return true
         }
     }
