@@ -145,7 +145,7 @@ import Wire
     }
 
     /// What is put off by the clock as it is waits on; it is no reason to look again for ever.
-    @Test func mendingEndsThoughManyOfASuspendedAppWait() throws {
+    @Test func mendingEndsThoughManyWhoAreSuspendedWait() throws {
         let pushes = try Pushes()
         let world = pushes.world
         world.pass(100 * 86_400_000)
@@ -161,14 +161,14 @@ import Wire
         try pushes.run(2_000)
         try pushes.say("x", in: room)
         try world.finishFanOut()
-        try world.expectDone(.suspendApp(World.app))
+        for user in users { try world.expectDone(.suspendUser(World.app, UserID(user))) }
         #expect(try pushes.run(5_000) == [])
         let late = world.now + 5_000
         #expect(try world.all(WakeRecord.self).count { $0.due.map { $0 > late } ?? false } == 40)
         world.store.clock = world.now - 3_600_000
         try pushes.run(10_000)
         #expect(try !world.all(MetaRecord.self).contains { $0.name == "clock_set_back" })
-        try world.expectDone(.resumeApp(World.app))
+        for user in users { try world.expectDone(.resumeUser(World.app, UserID(user))) }
         let words = try pushes.run(35_000)
         #expect(words.count { $0 == "silent" } == 40, "\(words.count) \(words.first ?? "")")
     }
