@@ -51,7 +51,7 @@ final class AppBackend {
         try call(
             admin, "PUT", "/apps/\(app)/issuer-keys/\(issuerKeyID)",
             ["public_key_pem": issuer.pem])
-        let made = try call(admin, "POST", "/apps/\(app)/api-keys", [String: String]())
+        let made = try call(admin, "POST", "/apps/\(app)/api-keys", Nothing?.none)
         apiKey = try Self.decoded(Made.self, made).secret
     }
 
