@@ -159,6 +159,8 @@ struct PublishLaterTests {
         let far = try scheduled(try later(announcement(["carl"]), in: hour * 2 + hour / 2))
         world.pass(1_000)
         try world.ask(.restore(epochHalf: 1_234))
+        // A command on the store that is stopped is no server.
+        try world.ask(.start(boot: BootID(high: 9, low: 9), epochHalf: 5))
         world.pass(hour * 2)
         try world.ask(.start(boot: BootID(high: 9, low: 10), epochHalf: 5))
         #expect(try publish() == .progressed(count: 3, more: false))
@@ -174,6 +176,29 @@ struct PublishLaterTests {
         try publish()
         #expect(try said() == ["new", "lost", "meanwhile", "near"])
         #expect(try row(far.message)?.due == far.sendAt)
+    }
+
+    /// The clock of the server's first turn may be ahead, as on a machine that has just come up.
+    @Test func aClockThatIsSetBackAfterTheFirstTurnHoldsNothingForLong() throws {
+        let conversation = try world.converse(["anna", "bob"])
+        try later(message("kept", to: conversation), in: 1)
+        world.pass(1_000)
+        try world.ask(.restore(epochHalf: 1_234))
+        let right = world.now
+        world.pass(48 * hour)
+        try pushes.tick()
+        #expect(try publish() == .progressed(count: 1, more: false))
+        world.store.clock = right
+        for _ in 0..<10 { try pushes.tick() }
+        try publish()
+        world.pass(1)
+        try later(message("new", to: conversation), in: 1_000)
+        world.pass(2_000)
+        try publish()
+        #expect(try said() == ["new"])
+        world.pass(hour / 2)
+        try publish()
+        #expect(try said() == ["new", "kept"])
     }
 
     /// It is no message that a clock put off that was ahead.

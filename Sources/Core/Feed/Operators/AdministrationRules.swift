@@ -147,7 +147,6 @@ extension Work {
                     app: AppID(""), cause: .processGone, boot: boot,
                     until: self.now + self.limits.reconnectWindow))
         }
-        try step { () throws(RuleFailure) in try self.beginScheduleHold() }
         let nodes = try nodesKnown()
         try stored(try wakeRules.started(boot: boot, besides: nodes))
         try step { () throws(RuleFailure) in try self.releaseDeliveries(besides: nodes + [boot]) }

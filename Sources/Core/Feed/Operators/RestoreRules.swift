@@ -68,20 +68,6 @@ extension Work {
         return .restored(users: users, tokens: tokens, consoleTokens: consoleTokens)
     }
 
-    /// The first server that starts on what was restored: hours may lie between, in which no
-    /// backend could cancel anything. What was put off until then is put off again when it is due.
-    func beginScheduleHold() throws(RuleFailure) {
-        let key: [ColumnValue] = [.text(MetaRecord.schedulesHeldName)]
-        func isToBegin(_ hold: MetaRecord?) -> Bool {
-            hold?.bytes == ScheduledRecord.holdBegins
-        }
-        guard isToBegin(try record(MetaRecord.self, key)),
-            isToBegin(try record(MetaRecord.self, key, lock: .wait))
-        else { return }
-        let until = now + ScheduledRecord.restoreHold
-        try put(MetaRecord(name: MetaRecord.schedulesHeldName, number: until.milliseconds))
-    }
-
     private func holdSchedules() throws(RuleFailure) {
         let table = ScheduledRecord.table
         let held = now + ScheduledRecord.restoreHold

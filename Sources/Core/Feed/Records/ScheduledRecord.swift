@@ -65,7 +65,7 @@ public struct ScheduledRecord: Record, Equatable {
 
     /// How long a backend has after a restore to cancel again what it had cancelled.
     static let restoreHold: Milliseconds = 15 * 60_000
-    /// With the end of that time: it counts from the first start of a server, which is to come.
+    /// With the end of that time: it counts from a server's first turn, which is to come.
     static let holdBegins: [UInt8] = [1]
 }
 

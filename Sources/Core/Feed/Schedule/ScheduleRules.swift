@@ -192,8 +192,8 @@ extension Work {
     /// Publishes what is due, each in a step of its own: apps take turns, and each gets its share
     /// of `rows`.
     private func publishDue(rows: Int) throws(RuleFailure) -> StoreAnswer {
+        let hold = try restoreHold()
         let apps = try appsWithDue()
-        let hold = apps.isEmpty ? nil : try restoreHold()
         var left = max(1, rows)
         var isMore = false
         // What a turn leaves is the next one's, which begins with the next app.
@@ -295,9 +295,27 @@ extension Work {
     /// What stood in a backup that was restored waits until then; `nil`: it waits no more.
     private func restoreHold() throws(RuleFailure) -> RestoreHold? {
         let key: [ColumnValue] = [.text(MetaRecord.schedulesHeldName)]
-        guard let hold = try record(MetaRecord.self, key) else { return nil }
-        let (end, most) = (Timestamp(milliseconds: hold.number), ScheduledRecord.restoreHold)
-        return now < end ? RestoreHold(since: end - most, until: min(end, now + most)) : nil
+        let most = ScheduledRecord.restoreHold
+        guard let known = try record(MetaRecord.self, key) else { return nil }
+        // It counts from the first turn of a server: hours may lie between the restore and that, in
+        // which no backend could cancel anything. Where the clock of that turn was ahead, it counts
+        // from when the clock is right.
+        func isToBegin(_ hold: MetaRecord) -> Bool {
+            hold.bytes == ScheduledRecord.holdBegins || hold.number > (now + most).milliseconds
+        }
+        if isToBegin(known) {
+            let end = now + most
+            try step { () throws(RuleFailure) in
+                let held = try self.record(MetaRecord.self, key, lock: .wait)
+                guard let held, isToBegin(held) else { return }
+                try self.put(
+                    MetaRecord(
+                        name: MetaRecord.schedulesHeldName, number: end.milliseconds))
+            }
+            return RestoreHold(since: now, until: end)
+        }
+        let end = Timestamp(milliseconds: known.number)
+        return now < end ? RestoreHold(since: end - most, until: end) : nil
     }
 
     /// One row, whatever comes of it: none keeps those behind it from their turn.
