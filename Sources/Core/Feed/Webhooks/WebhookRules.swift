@@ -486,16 +486,20 @@ extension PageReader {
         return backlog
     }
 
-    /// Of the events that the webhook is to get. One that is deactivated gets none until somebody
-    /// activates it: how long its events lie there tells nothing of those that are delivered.
+    /// Events looked at for one that the webhook hears; those before it are passed over with its
+    /// next delivery.
+    private static let oldestLook = 64
+
+    /// When the oldest event happened that the webhook is to get. One that is deactivated gets none
+    /// until somebody activates it: how long its events lie there tells nothing of those that are
+    /// delivered; and one with nothing to deliver is behind events of other webhooks alone.
     private func oldestUntaken(_ webhook: WebhookRecord) throws(StoreError) -> Timestamp? {
-        guard webhook.state == .active else { return nil }
+        guard webhook.state == .active, webhook.due != nil else { return nil }
+        let next = webhook.next.subtractingReportingOverflow(1).partialValue
         return try snapshot.records(
             WebhookEventRecord.self,
             Scan(
-                prefix: [.app(webhook.app)],
-                after: [.unsigned(webhook.next.subtractingReportingOverflow(1).partialValue)],
-                limit: 1)
-        ).first?.at
+                prefix: [.app(webhook.app)], after: [.unsigned(next)], limit: Self.oldestLook)
+        ).first { webhook.hears($0) }?.at
     }
 }
