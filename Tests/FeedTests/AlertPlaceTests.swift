@@ -70,9 +70,39 @@ import Wire
 
     // MARK: mutes
 
-    private func mute(_ muted: Bool, _ number: UInt64, _ session: SessionKey) throws {
-        try world.mutate(
-            session, number, .muteConversation(MuteConversation(conversation: room, muted: muted)))
+    private func mute(
+        _ muted: Bool, _ number: UInt64, _ session: SessionKey,
+        in conversation: ConversationID? = nil
+    ) throws {
+        let mute = MuteConversation(conversation: conversation ?? room, muted: muted)
+        try world.mutate(session, number, .muteConversation(mute))
+    }
+
+    /// It was counted nowhere in the summary, and rings by itself.
+    @Test func whatWasMutedBeforeASummaryWasMadeRingsAfterwards() throws {
+        let side = try world.converse(["anna", "bob"])
+        let session = try pushes.open("bob", tablet, token: 2).session
+        try pushes.acknowledge(session, try pushes.head("bob"))
+        for number in 1...40 {
+            try pushes.say("\(number)", in: room)
+            try pushes.run(13_000)
+        }
+        try pushes.say("kept", in: side)
+        try mute(true, 1, session, in: side)
+        try pushes.say("told", in: room)
+        var jobs: [PushJob] = []
+        for _ in 0..<600 where jobs.isEmpty {
+            world.pass(1_000)
+            try pushes.tick()
+            jobs = try pushes.claim().filter { $0.key.device == phone }
+        }
+        let leaving = try #require(
+            try world.all(AlertRecord.self).first { $0.device == phone && $0.phase == .sending })
+        try #require(leaving.summary == .device)
+        try mute(false, 2, session, in: side)
+        for job in jobs { try pushes.finish(job) }
+        let told = try pushes.run(4_000_000)
+        #expect(told.contains { $0.contains("kept") }, "\(told)")
     }
 
     @Test func whatIsUnderWayDuringAMuteRingsOnce() throws {

@@ -321,11 +321,10 @@ extension WakeStep {
         let pending = try transaction.pending(
             device, atMost: WakePolicy.pendingAlertsMax, now: now)
         let lacking = Set(pending.entries.map(\.object))
-        let leaving =
-            row.flight == .alert
-            ? try transaction.record(AlertRecord.self, alertKey(row.flightMessage)) : nil
+        let leaving = try leaving()
         for var alert in cancelled where lacking.contains(alert.message.bytes) {
-            let isTold = leaving?.tells(of: alert) ?? false
+            // One that was cancelled before the summary was made is counted nowhere in it.
+            let isTold = alert.push == row.flightWake && leaving?.tells(of: alert) ?? false
             alert.openPosition = alert.position
             if alert.message == leaving?.message {
                 alert.phase = .sending
@@ -360,7 +359,15 @@ extension WakeStep {
         closeAlert(alert)
         alert.phase = .cancelled
         alert.openPosition = nil
+        // Should it be wanted again before APNs has answered, it is told already.
+        if try leaving()?.tells(of: alert) ?? false { alert.push = row.flightWake }
         try transaction.put(alert)
+    }
+
+    /// The alert whose push is under way, or what stands for others in it.
+    private func leaving() throws(StoreError) -> AlertRecord? {
+        guard row.flight == .alert else { return nil }
+        return try transaction.record(AlertRecord.self, alertKey(row.flightMessage))
     }
 
     /// A message or announcement is nothing to alert of any more.
