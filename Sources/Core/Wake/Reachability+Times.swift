@@ -47,10 +47,11 @@ extension Reachability {
         reschedule(now: now)
     }
 
-    /// How long a device waits at most that may be sent to again: APNs may have asked for as much.
+    /// How long a device waits at most that may be sent to again.
     public static let resumedWait: Milliseconds = 30_000
 
-    /// What `putOff` waits for has come.
+    /// What `putOff` waits for has come. Whether APNs asked for a longer time before that, the row
+    /// does not tell: it asks again then.
     public mutating func resumed(now: Timestamp) {
         row.notBefore = min(row.notBefore, now + Self.resumedWait)
         reschedule(now: now)

@@ -94,6 +94,7 @@ extension Work {
     private func canBeAnswered(_ push: CampaignPushRecord) throws(RuleFailure) -> Bool {
         let key: [ColumnValue] = [.app(push.app), .user(push.user), .identifier(push.device)]
         do throws(RuleFailure) {
+            _ = try record(UserRecord.self, Array(key.prefix(2)))
             _ = try record(DeviceRecord.self, key)
             _ = try record(WakeRecord.self, key)
             return true

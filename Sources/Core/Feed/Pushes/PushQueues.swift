@@ -19,8 +19,8 @@ struct PushQueues {
     private static let queuesMax = 4_096
     /// How long the others wait for it.
     private static let restDelay: Milliseconds = 100
-    /// When a queue that nothing can send is looked at again, although whatever may end that, an
-    /// app that is resumed or a new credential, has the pushes looked at by itself.
+    /// When a queue that nothing can send is looked at again. Resuming its app or giving it a
+    /// credential has it looked at sooner; this is for what nobody tells.
     private static let heldDelay: Milliseconds = 300_000
 
     private let request: ClaimPushes

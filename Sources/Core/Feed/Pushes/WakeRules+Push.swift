@@ -8,9 +8,10 @@ extension WakeRules {
     static let overduePerSecond: UInt64 = 200
     /// Devices between which a claim looks whether its turn is spent.
     private static let claimedAtOnce = 8
-    /// When a device whose user is suspended is looked at again: that ends the wait by itself, and
-    /// until then each look writes the row.
-    private static let suspendedDelay: Milliseconds = 3_600_000
+    /// When a device whose user is suspended is looked at again. Each look writes its row, and none
+    /// is needed: resuming the user ends the wait. A node of an older version that resumes it does
+    /// not, so it is not longer.
+    private static let suspendedDelay: Milliseconds = 15 * 60_000
 
     /// Takes pushes that are due. Everything is checked again: a wake, alert or badge that is
     /// not needed any more goes without being sent.
