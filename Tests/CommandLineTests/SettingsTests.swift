@@ -176,7 +176,7 @@ import Testing
             [String: String].self, from: Data(shown.output.utf8))
         #expect(settings["api.host"] == "::1" && settings["timers.drain"] == "2m")
         let lines = try program.rouse(words).output.split(separator: "\n")
-        #expect(settings.count == lines.count && lines.count > 50)
+        #expect(settings.count == lines.count && lines.count > 40)
         for line in lines {
             let parts = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
             let value = settings[String(parts[0])] ?? "missing"

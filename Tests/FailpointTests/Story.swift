@@ -225,7 +225,7 @@ final class Story {
             "PUT", "/apps/\(app)/issuer-keys/\(World.issuerKeyID)",
             ["public_key_pem": world.issuer.publicKeyPEM])
         let made = try Self.decoded(
-            Made.self, try operate("POST", "/apps/\(app)/api-keys", [String: String]()))
+            Made.self, try operate("POST", "/apps/\(app)/api-keys"))
         _ = try operate(
             "PUT", "/apps/\(app)/push/production",
             AppBackend.Push(

@@ -65,7 +65,7 @@ import Wire
     func oneToOne() throws {
         try expect([
             "OPEN": (1, 22), "publish to one who is connected": (3, 12), "ACK": (1, 5),
-            "turn of receipts": (5, 16), "ACK that reads": (4, 18), "send": (3, 18),
+            "turn of receipts": (6, 17), "ACK that reads": (4, 18), "send": (3, 18),
             "end of a session": (1, 3), "publish to one who is away": (3, 13),
             "OPEN of one who comes back": (1, 21),
         ]) { world, step in
