@@ -285,6 +285,31 @@ struct UnreadableDutyTests {
         #expect(campaigns.shown.count == 1)
     }
 
+    /// What is told of lateness looks at apps and events, too.
+    @Test func whatIsLateIsToldBesideAnAppThatCannotBeRead() throws {
+        try WebhookTests(world).hook()
+        let room = try world.converse(["anna", "bob"])
+        _ = try later("x", room)
+        func oldest() throws -> Timestamp? {
+            guard case .webhookBacklog(let backlog) = try world.read(.webhookBacklog) else {
+                throw Unexpected(answer: .done)
+            }
+            return backlog.oldest
+        }
+        let second = world.now + 1
+        world.pass(1)
+        try world.publish("y", to: room)
+        try damage(WebhookEventRecord.table, [.app(World.app), .unsigned(1)], "at")
+        #expect(try oldest() == second)
+        try damage(AppRecord.table, [.app(World.app)], "created_at")
+        #expect(try oldest() == nil)
+        world.pass(1_000)
+        let results = try world.commit([.schedules(.publishDue(rows: 10))])
+        #expect(
+            try #require(results.first).get().effects.schedule.backlog
+                == ScheduleBacklog(pending: 1, lateness: 0))
+    }
+
     @Test func otherWebhooksAreDeliveredTo() throws {
         let webhooks = WebhookTests(world)
         let (broken, sound) = (try webhooks.hook(), try webhooks.hook())

@@ -268,6 +268,16 @@ extension Work {
         }
     }
 
+    /// Of an app that cannot be read nothing is published either; it is told where its turn comes.
+    private func isOpen(_ app: AppID) throws(RuleFailure) -> Bool {
+        do throws(RuleFailure) {
+            return try record(AppRecord.self, [.app(app)])?.isSuspended == false
+        } catch {
+            guard case .store(.corrupt) = error else { throw error }
+            return false
+        }
+    }
+
     private func backlog() throws(RuleFailure) -> ScheduleBacklog {
         var backlog = ScheduleBacklog(pending: 0, lateness: 0)
         let all = try rows(ScheduleRecord.table, Scan(limit: Self.appsMax))
@@ -276,8 +286,7 @@ extension Work {
             backlog.pending += schedule.pending
             // What a suspended app publishes late is late for as long as that is meant to last, and
             // would hide what is late of others.
-            let app = try record(AppRecord.self, [.app(schedule.app)])
-            guard app?.isSuspended == false else { continue }
+            guard try isOpen(schedule.app) else { continue }
             let first = try rows(
                 ScheduledRecord.table,
                 Scan(

@@ -473,9 +473,8 @@ extension PageReader {
                     WebhookRecord.self,
                     Scan(prefix: [.app(outbox.app)], limit: limits.webhooks))
                 backlog.deactivated += webhooks.count { $0.state == .failed || $0.state == .gone }
-                // Nothing is sent for a suspended app.
-                let app = try snapshot.record(AppRecord.self, [.app(outbox.app)])
-                for webhook in webhooks where app?.isSuspended == false {
+                guard try isOpen(outbox.app) else { continue }
+                for webhook in webhooks {
                     guard let oldest = try oldestUntaken(webhook) else { continue }
                     backlog.oldest = min(backlog.oldest ?? oldest, oldest)
                 }
@@ -484,6 +483,16 @@ extension PageReader {
             last = outboxes.last
         }
         return backlog
+    }
+
+    /// Nothing is sent for an app that is suspended, nor for one that cannot be read.
+    private func isOpen(_ app: AppID) throws(StoreError) -> Bool {
+        do throws(StoreError) {
+            return try snapshot.record(AppRecord.self, [.app(app)])?.isSuspended == false
+        } catch {
+            guard case .corrupt = error else { throw error }
+            return false
+        }
     }
 
     /// Events looked at for one that the webhook hears; those before it are passed over with its
@@ -496,10 +505,12 @@ extension PageReader {
     private func oldestUntaken(_ webhook: WebhookRecord) throws(StoreError) -> Timestamp? {
         guard webhook.state == .active, webhook.due != nil else { return nil }
         let next = webhook.next.subtractingReportingOverflow(1).partialValue
-        return try snapshot.records(
-            WebhookEventRecord.self,
+        let rows = try snapshot.rows(
+            WebhookEventRecord.table,
             Scan(
-                prefix: [.app(webhook.app)], after: [.unsigned(next)], limit: Self.oldestLook)
-        ).first { webhook.hears($0) }?.at
+                prefix: [.app(webhook.app)], after: [.unsigned(next)], limit: Self.oldestLook))
+        // What cannot be read is told where it is to be delivered.
+        return rows.lazy.compactMap { try? WebhookEventRecord(row: $0) }
+            .first { webhook.hears($0) }?.at
     }
 }
