@@ -349,44 +349,6 @@ import Wire
         #expect(Self.words(try claim().first) == ["message.created 1 v1"])
     }
 
-    /// How old what waits is: of webhooks that are to get it.
-    @Test func whatNobodyIsToGetIsNotLate() throws {
-        func oldest(of events: UInt64? = 2) throws -> Timestamp? {
-            guard case .webhookBacklog(let backlog) = try world.read(.webhookBacklog) else {
-                throw Unexpected(answer: .done)
-            }
-            if let events { #expect(backlog.events == events) }
-            return backlog.oldest
-        }
-        let key = try hook()
-        let room = try world.converse(["anna", "bob"])
-        let first = world.now
-        world.pass(60_000)
-        try world.publish("hello", to: room)
-        #expect(try oldest() == first)
-        try world.expectDone(.suspendApp(World.app))
-        #expect(try oldest() == nil)
-        try world.expectDone(.resumeApp(World.app))
-        world.pass(3_600_000)
-        #expect(try oldest() == first)
-        try finish(
-            try #require(try claim().first), .answered(status: 410, retryAfter: nil))
-        #expect(try state(key).state == .gone)
-        #expect(try oldest() == nil)
-        // What lies there for it is not late of one that asks for something else, and gets it.
-        try hook(WebhookEventKinds([.userDeleted]))
-        #expect(try oldest() == nil)
-        let deleted = world.now
-        try world.ask(.deleteUser(app: World.app, UserID("bob"), idempotency: nil))
-        for _ in 0..<100 {
-            try world.finishFanOut()
-            try world.ask(.continueDeletions(rows: 100))
-        }
-        #expect(try oldest(of: nil) == deleted)
-        try finish(try #require(try claim().first))
-        #expect(try oldest(of: nil) == nil)
-    }
-
     @Test func goneIsGone() throws {
         let key = try hook()
         try world.converse(["anna", "bert"])

@@ -11,19 +11,7 @@ import Testing
         let port: UInt16
 
         init() throws {
-            socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let (socket, isBound) = (socket, size)
-            let status = withUnsafeMutablePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { place in
-                    bind(socket, place, isBound) == 0 ? getsockname(socket, place, &size) : -1
-                }
-            }
-            try #require(status == 0 && listen(socket, 8) == 0, "errno \(errno)")
-            port = UInt16(bigEndian: address.sin_port)
+            (socket, port) = try listenOnLoopback()
         }
 
         deinit { close(socket) }

@@ -24,19 +24,7 @@ import Testing
         init(
             _ certificates: DevelopmentCertificates, sending count: Int, reads: Bool = true
         ) throws {
-            socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            var address = sockaddr_in()
-            address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let (socket, length) = (socket, size)
-            let status = withUnsafeMutablePointer(to: &address) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { place in
-                    bind(socket, place, length) == 0 ? getsockname(socket, place, &size) : -1
-                }
-            }
-            try #require(status == 0 && listen(socket, 8) == 0, "errno \(errno)")
-            port = UInt16(bigEndian: address.sin_port)
+            (socket, port) = try listenOnLoopback()
             let chain = Array(certificates.server.certificatePEM.utf8)
             let key = Array(certificates.server.privateKeyPEM.utf8)
             Thread {

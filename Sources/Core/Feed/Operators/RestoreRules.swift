@@ -14,7 +14,7 @@ extension Work {
     /// - So are those of dropped tokens: a backend's `after` must not pass over what comes.
     /// - Campaigns that were not over are paused: what left after the backup is not known.
     /// - What was scheduled for a time that has passed, or is near, waits for a while, which begins
-    ///   with the first server that starts: the backend may have cancelled it since the backup, and
+    ///   with the first turn of a server: the backend may have cancelled it since the backup, and
     ///   can again.
     ///
     /// Mutation floors stay: a number above them was taken in the lost history only, and is taken
