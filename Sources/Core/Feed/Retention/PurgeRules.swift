@@ -114,6 +114,10 @@ extension Work {
             deleted += entries.count
             if deleted >= limit { return limit }
         }
+        if member.leftRevision != nil {
+            deleted += try letOthersExpire(in: member, limit - deleted)
+            if deleted >= limit { return limit }
+        }
         let own: [ColumnValue] = [
             .app(member.app), .user(member.user), .identifier(member.conversation),
         ]
@@ -128,6 +132,31 @@ extension Work {
             ReceiptRecord.self,
             [.app(member.app), .identifier(member.conversation), .user(member.user)])
         return deleted
+    }
+
+    /// The other participants of an ended conversation, in the feed of a user who left it before:
+    /// no device needs them for longer than a tombstone.
+    ///
+    /// - Returns: the number of entries that were given an end.
+    private func letOthersExpire(
+        in member: ParticipantRecord, _ limit: Int
+    ) throws(RuleFailure) -> Int {
+        var count = 0
+        var after: [UInt8]?
+        while count < limit {
+            let found = try entries(
+                of: .participant, in: member, after: after, limit: limit - count)
+            for entry in found
+            where entry.expiresAt == nil && !entry.object.elementsEqual(member.user.name.utf8) {
+                var entry = entry
+                entry.expiresAt = now + limits.tombstoneLifetime
+                try put(entry)
+                count += 1
+            }
+            guard let last = found.last, !isSpent else { break }
+            after = last.object
+        }
+        return count
     }
 
     private func entries(
@@ -215,6 +244,7 @@ extension Work {
             }
             return left.user == right.user ? left.seq < right.seq : left.user < right.user
         }
+        try lockConversations(toldOfBy: sorted)
         var feed: OpenFeed?
         var needed: UInt64 = 0
         var looked = 0
@@ -232,6 +262,7 @@ extension Work {
                 if let before = feed?.user.compactedThrough {
                     feed?.user.compactedThrough = max(before, current.seq)
                 }
+                if current.tellsOfConversation { try forgetMembership(toldOfBy: current) }
             } else {
                 current.expiresAt = now + limits.tombstoneDelay
                 try put(current)
@@ -261,7 +292,7 @@ extension Work {
 
     /// It says that a conversation is deleted, and the feed still holds some of that.
     private func isBeingCleared(_ entry: EntryRecord) throws(RuleFailure) -> Bool {
-        guard entry.kind == .tombstone, entry.object.isEmpty else { return false }
+        guard entry.tellsOfConversation else { return false }
         let key: [ColumnValue] = [.app(entry.app), .identifier(entry.conversation)]
         for user in ["", entry.user.name]
         where try record(PurgeRecord.self, key + [.text(user)]) != nil {
