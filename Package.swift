@@ -217,7 +217,7 @@ let package = Package(
             name: "RouseClient",
             dependencies: ["AppLife", "SyncClient", "Wire", "JSONTree", "Model"],
             path: "Sources/RouseClient", exclude: ["README.md"], swiftSettings: common),
-        // Nothing on Linux: Deploy/check-apple and check-ios compile it against stubs.
+        // Nothing on Linux: Deploy/check-apple and check-systems compile it against stubs.
         .target(
             name: "ApplePlatform",
             dependencies: [
