@@ -40,7 +40,8 @@ extension Work {
     /// The entry was appended: it goes on the tail, or nothing does.
     func addToTail(_ object: FeedObject, at entry: EntryRecord, of feed: inout OpenFeed) {
         guard feed.tail != nil else { return }
-        guard let state = state(of: object, in: feed), feed.tail?.count ?? 0 < limits.tail.entries
+        guard let state = state(of: object, isQuiet: !entry.isVisible, in: feed),
+            feed.tail?.count ?? 0 < limits.tail.entries
         else {
             feed.tail = nil
             return
@@ -50,12 +51,24 @@ extension Work {
     }
 
     /// One state is told to many: those who get it come one after the other.
-    private func state(of object: FeedObject, in feed: OpenFeed) -> TailState? {
+    ///
+    /// - Parameter isQuiet: nobody of this feed is alerted of it, as where the user has muted its
+    ///   conversation: a message of others says so (PSH-9).
+    private func state(of object: FeedObject, isQuiet: Bool, in feed: OpenFeed) -> TailState? {
         guard let shown = object.shown else { return nil }
+        var marks = false
+        if isQuiet, case .message(let message) = shown {
+            marks = !message.sender.isExactly(feed.user.user.name)
+        }
         let identity = TailIdentity(object, feed.user)
-        if let known = tailState, known.object == identity { return known.state }
-        let state = sized(shown).map(TailState.init)
-        tailState = (identity, state)
+        let known = marks ? quietTailState : tailState
+        if let known, known.object == identity { return known.state }
+        var sized = sized(shown)
+        if marks, case .message(let message)? = sized?.entry.body, message.push != nil {
+            sized?.entry.alerted = true
+        }
+        let state = sized.map(TailState.init)
+        if marks { quietTailState = (identity, state) } else { tailState = (identity, state) }
         return state
     }
 

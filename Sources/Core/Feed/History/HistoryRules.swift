@@ -208,7 +208,7 @@ extension PageReader {
                     through: [.unsigned(max(first.position, last.position))],
                     limit: messages.count)
             ).map(\.position))
-        let blocked = try blocked(by: participant.user, of: participant.app)
+        let blocked = try blocked(by: participant.user, of: participant.app).ever
         var shown: [Bool] = []
         for message in messages {
             if hidden.contains(message.position) {

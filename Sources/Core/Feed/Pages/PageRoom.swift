@@ -36,16 +36,24 @@ struct ReadBudget {
 /// The users whom the one who asks blocks, or has blocked: what they sent meanwhile is not in the
 /// feed. Read when first asked for.
 final class BlockList {
-    private var known: (app: AppID, user: UserID, names: Set<UserID>)?
+    private var known: (app: AppID, user: UserID, names: BlockedNames)?
 
     func names(
         _ app: AppID, _ user: UserID, in snapshot: any StoreSnapshot
-    ) throws(StoreError) -> Set<UserID> {
+    ) throws(StoreError) -> BlockedNames {
         if let known, known.app == app, known.user == user { return known.names }
         let rows = try snapshot.records(
             BlockRecord.self, Scan(prefix: [.app(app), .user(user)], limit: RuleLimits().blocks))
-        let names = Set(rows.map(\.other))
+        let names = BlockedNames(
+            now: Set(rows.filter(\.isBlocked).map(\.other)), ever: Set(rows.map(\.other)))
         known = (app, user, names)
         return names
     }
+}
+
+struct BlockedNames {
+    /// Those who are blocked.
+    let now: Set<UserID>
+    /// These, and those whose block has ended.
+    let ever: Set<UserID>
 }

@@ -22,7 +22,7 @@ struct PageReader {
     }
 
     /// Users whom this one blocks: read once a query.
-    func blocked(by user: UserID, of app: AppID) throws(StoreError) -> Set<UserID> {
+    func blocked(by user: UserID, of app: AppID) throws(StoreError) -> BlockedNames {
         try blocks.names(app, user, in: snapshot)
     }
 
@@ -73,7 +73,7 @@ struct PageReader {
                     continue
                 }
                 var entry = sized.entry
-                if !entry.alerted { entry.alerted = try wasAlerted(row, alerted) }
+                if !entry.alerted { entry.alerted = try isToldOf(row, entry, alerted, &reach) }
                 bytes += sized.bytes
                 elements += entry.elements
                 if bytes > query.bytes || elements > Page.elementsMax,
@@ -132,7 +132,9 @@ struct PageReader {
                     budget.passOver()
                     continue
                 }
-                if !sized.entry.alerted { sized.entry.alerted = try wasAlerted(row, alerted) }
+                if !sized.entry.alerted {
+                    sized.entry.alerted = try isToldOf(row, sized.entry, alerted, &reach)
+                }
                 guard room.fits(sized) || page.entries.isEmpty else {
                     page.more = true
                     return page
@@ -190,11 +192,20 @@ struct PageReader {
         }
     }
 
-    private func wasAlerted(
-        _ row: EntryRecord, _ alerted: AlertedMessages
+    /// Whether the device itself tells nobody of the entry: it was alerted of it (PSH-5), or an
+    /// alert of it is refused or would be cancelled (PSH-9).
+    private func isToldOf(
+        _ row: EntryRecord, _ entry: Entry, _ alerted: AlertedMessages, _ reach: inout Reach
     ) throws(StoreError) -> Bool {
         try readable(row.app, row.user, row.conversation) { () throws(StoreError) in
-            try alerted.contains(row)
+            if try alerted.contains(row) { return true }
+            guard case .message(let message) = entry.body, message.push != nil,
+                !message.sender.isExactly(row.user.name)
+            else { return false }
+            // It woke nobody when it came.
+            if !row.isVisible { return true }
+            if try reach.isSilent(row, now: now) { return true }
+            return try blocked(by: row.user, of: row.app).now.contains(UserID(message.sender))
         } ?? false
     }
 

@@ -8,6 +8,7 @@ struct Reach {
     let snapshot: any StoreSnapshot
     /// One row a conversation of a page is read once.
     private var members: [ConversationID: ParticipantRecord?] = [:]
+    private var read: [ConversationID: PositionSet] = [:]
 
     init(user: UserRecord, snapshot: any StoreSnapshot) {
         self.user = user
@@ -29,6 +30,19 @@ struct Reach {
     mutating func isPresent(_ row: EntryRecord) throws(StoreError) -> Bool {
         guard let member = try membership(of: row.conversation) else { return false }
         return member.leftRevision == nil
+    }
+
+    /// Whether nobody is alerted of the message: the user has read it, has muted its conversation,
+    /// or takes part no more.
+    mutating func isSilent(_ row: EntryRecord, now: Timestamp) throws(StoreError) -> Bool {
+        guard let member = try membership(of: row.conversation) else { return false }
+        if member.leftRevision != nil || now < member.mutedUntil { return true }
+        // Nearly always the membership says so.
+        guard row.position <= member.readThrough else { return false }
+        if let known = read[row.conversation] { return known.contains(row.position) }
+        let positions = try snapshot.readPositions(user.app, user.user, row.conversation)
+        read[row.conversation] = positions
+        return positions.contains(row.position)
     }
 
     /// The number of participants that the user is told: 0 unless the conversation is large. One

@@ -27,6 +27,8 @@ final class Work {
     /// The object that was last appended to a feed, as its entries show it; `nil` there: not
     /// without a read.
     var tailState: (object: TailIdentity, state: TailState?)?
+    /// The same for those who are not to be told of it (PSH-9).
+    var quietTailState: (object: TailIdentity, state: TailState?)?
     /// The message that is being sent, as it was just written.
     var sent: MessageRecord?
     /// The app, once a rule has asked for it in this step.
