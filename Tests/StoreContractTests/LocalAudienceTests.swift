@@ -387,6 +387,33 @@ import Wire
         }
     }
 
+    @Test(
+        "a block that was made again after the backup is made again, and no newer end is undone",
+        arguments: engines)
+    func blockedAgain(_ engine: EngineFactory) throws {
+        func block(_ user: String, _ blocked: Bool, version: UInt64) -> Entry {
+            Entry(
+                seq: 1, version: version,
+                body: .block(BlockState(user: user, blocked: blocked)))
+        }
+        try one.withLocal(engine) { local in
+            try one.feed(
+                [
+                    one.state(), member("anna"), block("kim", true, version: 3),
+                    block("leo", true, version: 1),
+                ], local)
+            var change = one.snapshot(
+                [one.state(), member("anna")], from: 1, next: [7], since: 1_000)
+            change.page.entries = [
+                block("kim", false, version: 2), block("leo", false, version: 2),
+            ]
+            _ = try local.applySnapshot(change, at: time)
+            #expect(
+                try local.mutations(after: 0, limit: 9, now: time).map(\.operation)
+                    == [.blockUser(BlockUser(user: "kim", blocked: true))])
+        }
+    }
+
     @Test("a text that the server refused outlives those that are kept back", arguments: engines)
     func refusedOutlive(_ engine: EngineFactory) throws {
         try one.withLocal(engine) { local in

@@ -40,10 +40,11 @@ extension TableLocalStore {
                 try transaction.delete(LocalStateRecord.self, [.text(Fact.cursor)])
             }
             var lost = try Lost(since: change.resendSince, transaction)
+            let blocks = change.isFirst ? try lost.heldBlocks(transaction) : []
             var applied = try Self.keep(change.page.entries, round, transaction)
             if change.isFirst {
                 try Self.dropAnnouncements(unlessOn: change.page, round, transaction)
-                try lost.takeBlocks(unlessOf: round, transaction)
+                try lost.take(blocks, unlessOf: round, transaction)
             }
             for conversation in change.page.conversations {
                 applied += try Self.keep(conversation, round, &lost, transaction)

@@ -73,15 +73,40 @@ extension TableLocalStore {
             return min(before ?? 0, now)
         }
 
-        /// The blocks that no page will hold: the first one holds all.
-        mutating func takeBlocks(
-            unlessOf round: UInt64, _ snapshot: any StoreSnapshot
-        ) throws(StoreError) {
-            guard since != nil else { return }
+        /// The rows of those who are blocked by what is stored.
+        func heldBlocks(_ snapshot: any StoreSnapshot) throws(StoreError) -> [LocalEntryRecord] {
+            guard since != nil else { return [] }
+            var held: [LocalEntryRecord] = []
             for row in try snapshot.records(LocalEntryRecord.self, Scan(.block, of: []))
-            where row.round != round {
-                let entry: Entry = try TableLocalStore.decoded(row.entry)
-                if case .block(let state) = entry.body, state.blocked { blocks.append(state.user) }
+            where try Self.blockedUser(row) != nil {
+                held.append(row)
+            }
+            return held
+        }
+
+        private static func blockedUser(
+            _ row: LocalEntryRecord
+        ) throws(StoreError) -> String? {
+            let entry: Entry = try TableLocalStore.decoded(row.entry)
+            guard case .block(let state) = entry.body, state.blocked else { return nil }
+            return state.user
+        }
+
+        /// The blocks that the restored server does not know: the first page holds all. One that it
+        /// holds as ended, as of before, was made again since.
+        ///
+        /// - Parameter held: as they were stored before the page.
+        mutating func take(
+            _ held: [LocalEntryRecord], unlessOf round: UInt64, _ snapshot: any StoreSnapshot
+        ) throws(StoreError) {
+            for row in held {
+                guard let user = try Self.blockedUser(row) else { continue }
+                let told = try snapshot.record(LocalEntryRecord.self, row.key)
+                if let told, told.round == round {
+                    let isBlocked = try Self.blockedUser(told) != nil
+                    if isBlocked || told.version >= row.version { continue }
+                }
+                blocks.append(user)
             }
         }
 
