@@ -65,6 +65,25 @@ struct UserSettingsTests {
         #expect(!state.muted && state.mutedUntilMs == 0)
     }
 
+    @Test("MSG-26: a mute with an end is as long as the user asked for, however late it comes")
+    func askedForOffline() throws {
+        let id = try world.converse(["anna", "bert"])
+        func state() throws -> ConversationSettings? {
+            let entries = try world.page("anna").entries
+            guard case .conversationSettings(let state) = entries.last?.body else { return nil }
+            return state
+        }
+        let start = world.now.milliseconds
+        #expect(try world.mutate(anna, 1, mute(id, true, for: 60_000), waited: 20_000).code == 0)
+        #expect(try state()?.mutedUntilMs == start + 40_000)
+        // It was over before it came: the newest wish is that nothing is muted.
+        #expect(try world.mutate(anna, 2, mute(id, true, for: 60_000), waited: 60_000).code == 0)
+        #expect(try state()?.muted == false)
+        // Without an end it holds, however long it waited.
+        #expect(try world.mutate(anna, 3, mute(id, true), waited: .max).code == 0)
+        #expect(try state()?.muted == true && state()?.mutedUntilMs == 0)
+    }
+
     @Test func whatIsMutedOrBlockedIsNotCountedAsUnread() throws {
         let id = try world.converse(["anna", "bert", "carl"])
         func count() throws -> UInt64 { try world.page("anna").unread }

@@ -201,12 +201,11 @@ final class World {
     }
 
     func mutate(
-        _ session: SessionKey, _ number: UInt64, _ operation: Mutation.Operation
+        _ session: SessionKey, _ number: UInt64, _ operation: Mutation.Operation,
+        waited: UInt32 = 0
     ) throws -> MutationResult {
-        let answer = try ask(
-            .mutate(
-                Mutate(
-                    session: session, mutation: Mutation(number: number, operation: operation))))
+        let mutation = Mutation(number: number, delayMs: waited, operation: operation)
+        let answer = try ask(.mutate(Mutate(session: session, mutation: mutation)))
         guard case .mutated(let result, _) = answer else { throw Unexpected(answer: answer) }
         return result
     }

@@ -64,7 +64,7 @@ let feedRooms: [Room] = [
         uses: ["Unread", "Wakes", "Entries"],
         doors: [
             "block(_:_:)", "isBlocked(_:by:_:)", "lockConversation(_:_:)", "membership(_:_:_:)",
-            "metadata(of:)", "mute(_:_:)", "participant(_:_:_:)",
+            "metadata(of:)", "mute(_:_:)", "mute(_:_:delay:)", "participant(_:_:_:)",
             "reachableConversation(_:_:_:)", "reaches(_:_:_:)", "refuseBlocked(_:by:_:)",
             "refuseDeleting(_:_:)", "target(_:_:)",
         ]),

@@ -103,7 +103,7 @@ extension Work {
         case .hideMessage(let message): try hideMessage(session.app, message, of: session.user)
         case .clearConversation(let conversation):
             try clearConversation(session.app, conversation, of: session.user)
-        case .mute(let request): try mute(request, session)
+        case .mute(let request): try mute(request, session, delay: mutation.delayMs)
         case .forgetDevice:
             var device = try lockDevice(session)
             try forget(&device)

@@ -5,10 +5,18 @@ import Wire
 // own device shows the same.
 extension Work {
     /// MSG-26.
-    func mute(_ request: MuteConversation, _ session: SessionKey) throws(RuleFailure) {
-        let until = request.forMs > 0 ? now + min(request.forMs, .max >> 2) : nil
+    ///
+    /// - Parameter delay: how long the request has waited on the device, in milliseconds: by so
+    ///   much the mute is over sooner.
+    func mute(
+        _ request: MuteConversation, _ session: SessionKey, delay: UInt32
+    ) throws(RuleFailure) {
+        let left = request.forMs - min(request.forMs, UInt64(delay))
+        let until = request.forMs > 0 ? now + min(left, .max >> 2) : nil
+        let isOver = request.forMs > 0 && left == 0
         let mute = MuteChange(
-            session.user, request.conversation, isMuted: request.muted, until: until)
+            session.user, request.conversation, isMuted: request.muted && !isOver,
+            until: until)
         try carryOut(mute, in: session.app) { _ in false }
     }
 
