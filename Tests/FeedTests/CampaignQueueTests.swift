@@ -327,6 +327,27 @@ import Wire
         #expect(try tags(nil) == .nothing)
     }
 
+    /// A device that is forgotten is no longer tagged, and no tag outlives it.
+    @Test func tagsGoWithTheirDevice() throws {
+        try campaigns.phones(1...20)
+        for number in 1...20 {
+            let device = DeviceID(high: 2, low: UInt64(number))
+            #expect(try campaigns.tag("u\(number)", ["a"], device: device) == .done)
+        }
+        #expect(try campaigns.tag("u1", ["b"]) == .done)
+        for number in 1...19 {
+            let session = try world.login(
+                "u\(number)", DeviceID(high: 2, low: UInt64(number))
+            ).session
+            #expect(try world.mutate(session, 1, .forgetDevice(ForgetDevice())).code == 0)
+        }
+        #expect(try world.all(TagRecord.self).count == 21)
+        world.pass(world.limits.forgottenLifetime)
+        try world.retain()
+        #expect(try world.all(DeviceRecord.self).map(\.user.name) == ["u20"])
+        #expect(try world.all(TagRecord.self).map(\.tag) == ["b", "a"])
+    }
+
     @Test func aCampaignThatCannotBeReadHoldsUpNoOther() throws {
         try campaigns.phones(1...3)
         let (broken, sound) = (try campaigns.create(), try campaigns.create())

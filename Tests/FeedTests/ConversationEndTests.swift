@@ -1,3 +1,4 @@
+import MemoryStore
 import Model
 import Testing
 import Wake
@@ -250,6 +251,50 @@ struct ConversationEndTests {
         guard case .tombstone(let state) = entry.body else { return #expect(Bool(false)) }
         #expect(state.by == "a" && state.forEveryone && state.conversation)
         #expect(entry.object == own.bytes)
+    }
+
+    /// MSG-53: a new user of the creator's name made nothing of it.
+    @Test func aNewUserOfTheCreatorsNameDoesNotEndIt() throws {
+        let a = try session("a")
+        let own: ConversationID = world.fresh()
+        let create = CreateConversation(conversation: own, participants: ["b", "c"])
+        #expect(try world.mutate(a, 1, .createConversation(create)).code == 0)
+        try world.ask(.deleteUser(app: World.app, UserID("a"), idempotency: nil))
+        while try !world.all(UserDeletionRecord.self).isEmpty {
+            try world.finishFanOut()
+            try world.ask(.continueDeletions(rows: 100))
+        }
+        world.pass(1_000)
+        #expect(try world.add(["a"], to: own).refusal == nil)
+        let new = try session("a", 3)
+        try world.publish("x", to: own, from: "b")
+        let end = Mutation.Operation.deleteConversation(
+            DeleteConversation(conversation: own, forEveryone: true))
+        #expect(try world.mutate(new, 1, end).code == Code.forbidden.rawValue)
+        #expect(try world.texts("b").last == "message 1 x")
+    }
+
+    /// A clock that was set back makes conversations that are older than their creators.
+    @Test func theCreatorEndsItAlsoAfterTheClockWasSetBack() throws {
+        world.pass(86_400_000)
+        let d = try session("d")
+        world.store.clock = world.now - 3_600_000
+        let own: ConversationID = world.fresh()
+        let create = CreateConversation(conversation: own, participants: ["b"])
+        #expect(try world.mutate(d, 1, .createConversation(create)).code == 0)
+        let end = Mutation.Operation.deleteConversation(
+            DeleteConversation(conversation: own, forEveryone: true))
+        #expect(try world.mutate(d, 2, end).code == 0)
+    }
+
+    /// MSG-31: whoever left before learns nothing of the end, whatever is asked.
+    @Test func whoLeftBeforeTheEndIsToldNothingOfIt() throws {
+        let c = try session("c")
+        try world.remove(["c"], from: id)
+        try world.publish("x", to: id)
+        #expect(try world.end(id).refusal == nil)
+        #expect(
+            try world.mutate(c, 1, delete(everyone: false)).code == Code.notFound.rawValue)
     }
 
     /// Jobs from before the end write nothing, and the purge waits for them.

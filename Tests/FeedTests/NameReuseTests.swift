@@ -65,6 +65,45 @@ struct NameReuseTests {
         #expect(try world.texts("anna").filter { $0.hasSuffix(" bob") } == ["removed bob"])
     }
 
+    /// A new user of the name took part meanwhile, and nothing of it stands in that one's feed any
+    /// more: what the new one wrote goes with the new one, so the membership stays.
+    @Test func whatANewUserWroteGoesWithTheNewOne() throws {
+        func delete() throws {
+            #expect(
+                try world.ask(.deleteUser(app: World.app, UserID("bob"), idempotency: nil))
+                    == .done)
+            try finish()
+        }
+        try delete()
+        #expect(try world.add(["bob"], to: id).refusal == nil)
+        let new = try world.login("bob", DeviceID(high: 1, low: 9)).session
+        try world.publish("mine", to: id, from: "bob")
+        try world.remove(["bob"], from: id)
+        let clear = Mutation.Operation.deleteConversation(DeleteConversation(conversation: id))
+        #expect(try world.mutate(new, 1, clear).code == 0)
+        try world.ask(
+            .acknowledge(
+                Acknowledge(session: new, applied: try world.head("bob"), completesSync: true)))
+        try passTheNamesLife()
+        #expect(try world.all(MessageRecord.self).count == 1)
+        try delete()
+        #expect(try world.all(MessageRecord.self).allSatisfy { $0.deletedAt != nil })
+        #expect(try world.all(MessageRecord.self).allSatisfy(\.parts.isEmpty))
+    }
+
+    @Test func whoIsDeletedIsNotDeletedAgain() throws {
+        #expect(
+            try world.ask(.deleteUser(app: World.app, UserID("bob"), idempotency: nil)) == .done)
+        try finish()
+        let due = try world.all(NameErasureRecord.self).map(\.due)
+        world.pass(86_400_000)
+        #expect(
+            try world.ask(.deleteUser(app: World.app, UserID("bob"), idempotency: nil)).refusal
+                == .notFound)
+        #expect(try world.all(NameErasureRecord.self).map(\.due) == due)
+        #expect(try world.all(UserRecord.self).allSatisfy { $0.user.name != "bob" })
+    }
+
     /// The end of a conversation leaves memberships as they were, and says who ended it.
     @Test func theNameGoesFromWhatHasEnded() throws {
         let bob = try world.login("bob", DeviceID(high: 1, low: 9)).session

@@ -10,7 +10,7 @@ extension Work {
         if let id { try lockDistinct(of: try target(app, id), app) }
         var conversation = try reachableConversation(app, id, actor)
         if case .user(let user) = actor {
-            guard UserID(conversation.creator) == user else {
+            guard try isCreator(user, of: conversation) else {
                 throw .refused(.forbidden, "the conversation is another user's")
             }
             conversation.deletedBy = user.name
@@ -29,6 +29,23 @@ extension Work {
                 user: actor.name))
     }
 
+    /// A new user of a deleted user's name made nothing of what that one made (MSG-53): the new
+    /// one is younger than the conversation, and joined it later.
+    private func isCreator(
+        _ user: UserID, of conversation: ConversationRecord
+    ) throws(RuleFailure) -> Bool {
+        guard UserID(conversation.creator) == user else { return false }
+        let key: [ColumnValue] = [.app(conversation.app), .user(user)]
+        let madeAt = try record(UserRecord.self, key)?.createdAt
+        if let madeAt, madeAt <= conversation.createdAt { return true }
+        // A clock that was set back may have made a conversation older than its creator.
+        let member = try membership(conversation.app, conversation.conversation, user)
+        return member?.joinedRevision == Self.firstRevision
+    }
+
+    /// Of the change that brings the first participants.
+    private static let firstRevision: UInt64 = 1
+
     /// The messages up to now, for this user on all the own devices; the conversation comes back
     /// with its next message. Who was removed may do it too.
     func clearConversation(
@@ -39,7 +56,10 @@ extension Work {
         guard let conversation = try lockConversation(app, id),
             var member = try membership(app, id, user)
         else { throw .refused(.notFound, "no such conversation") }
-        try require(conversation.deletedAt == nil, .gone, "the conversation was deleted")
+        // Whoever left before learns nothing of the end (MSG-31).
+        try require(
+            conversation.deletedAt == nil, member.leftRevision == nil ? .gone : .notFound,
+            member.leftRevision == nil ? "the conversation was deleted" : "no such conversation")
         if let waiting = try oldestJob(app, id),
             waiting.revision <= max(member.joinedRevision, member.leftRevision ?? 0)
         {

@@ -93,11 +93,16 @@ extension Work {
                 after: [.unsigned(erasure.position)], limit: limit))
         for var message in messages {
             erasure.position = message.position
-            guard message.deletedAt != nil else { continue }
             let (wrote, deleted) = (
                 message.sender.isExactly(name), message.deletedBy.isExactly(name)
             )
             guard wrote || deleted else { continue }
+            guard message.deletedAt != nil else {
+                // Those of the user who was deleted are all gone: this one is a new user's, whose
+                // own deletion finds it by the membership (MSG-53).
+                erasure.finish(membership.conversation)
+                return messages.count
+            }
             if wrote { message.sender = "" }
             if deleted { message.deletedBy = "" }
             try put(message)

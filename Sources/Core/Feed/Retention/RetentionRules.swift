@@ -9,6 +9,7 @@ extension Work {
     /// The number of shares into which the rows of one turn are divided: every part of retention
     /// has one of them.
     private static let sharesPerTurn = 16
+    private static let devicesPerStep = 8
 
     /// Deletes what is past its retention, what deletions left behind, and the rows of removed
     /// apps: about `rows`, and no more than one turn may take. Each round gives every part its
@@ -80,17 +81,33 @@ extension Work {
             else { continue }
             let scan = Scan(index: index, through: [.timestamp(now)], limit: limit - count)
             let done = try stepPassingOver { () throws(RuleFailure) in
-                try self.deleteRows(of: table, scan) { row in
+                var devices: [[ColumnValue]] = []
+                var count = try self.deleteRows(of: table, scan) { row in
                     // It may have been given more time since it was found.
-                    guard case .integer(let until) = row[column] else { return false }
-                    return UInt64(max(0, until)) <= self.now.milliseconds
+                    guard case .integer(let until) = row[column],
+                        UInt64(max(0, until)) <= self.now.milliseconds
+                    else { return false }
+                    guard table == DeviceRecord.table else { return true }
+                    // Each has tags that go with it; the others are found again.
+                    guard devices.count < Self.devicesPerStep else { return false }
+                    devices.append(Array(row.prefix(3)))
+                    return true
                 }
+                for device in devices { count += try self.deleteTags(of: device) }
+                return count
             } unreadable: { detail in
                 self.notePassedOver(AppID(""), "retention, \(table.name): \(detail)")
             }
             count += done ?? 0
         }
         return (count, count >= limit)
+    }
+
+    /// The device is forgotten: nobody asks for what it was tagged with. Its user is locked.
+    private func deleteTags(of device: [ColumnValue]) throws(RuleFailure) -> Int {
+        let tags = try records(TagRecord.self, Scan(prefix: device, limit: limits.tags))
+        for tag in tags { try delete(TagRecord.self, tag.rowKey) }
+        return tags.count
     }
 
     /// Removed apps whose rows are gone, and of which a node may not know yet, at most: behind so

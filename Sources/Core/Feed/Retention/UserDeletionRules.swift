@@ -22,6 +22,9 @@ extension Work {
                 ParticipantRecord.self,
                 Scan(index: "participant_by_user", prefix: key, limit: 1))
             try require(!memberships.isEmpty, .notFound, "no such user")
+            // A deleted user, whose name stands in the ended memberships for a while.
+            try require(
+                try record(NameErasureRecord.self, key) == nil, .notFound, "no such user")
         }
         // Asked again while it is carried out.
         guard known.deletingSince == nil else { return .done }
