@@ -483,7 +483,8 @@ class Operations:
         where others hold it: as a member who left a conversation, as the sender of what is
         deleted. What your backend made and did not delete stays as long as it is kept: a
         conversation in which nobody is left, an announcement that was for this user alone, and
-        one that waits for its time, which then fails. Delete those yourself.
+        one that waits for its time, which then fails. Delete those yourself, an announcement
+        within 90 days of its publication: afterwards nobody knows whom it was for.
         """
         answer: dict[str, Any] = self._ask(
             'DELETE',
