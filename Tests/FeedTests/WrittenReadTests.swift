@@ -39,6 +39,23 @@ struct WrittenReadTests {
         return pieces
     }
 
+    /// MSG-53: a new user of the name wrote nothing of what stands of the one before.
+    @Test func whatStandsOfADeletedUserIsNoneOfTheNewOnes() throws {
+        let room = try world.converse(["anna", "bert"])
+        try world.publish("old", to: room, from: "anna")
+        try world.ask(.deleteUser(app: World.app, UserID("anna"), idempotency: nil))
+        while try !world.all(UserDeletionRecord.self).isEmpty {
+            try world.finishFanOut()
+            try world.ask(.continueDeletions(rows: 100))
+        }
+        world.pass(1_000)
+        #expect(try world.add(["anna"], to: room).refusal == nil)
+        #expect(try piece(by: "anna").texts == [])
+        try world.delete(try world.publish("gone", to: room, from: "anna").message)
+        try world.publish("new", to: room, from: "anna")
+        #expect(try piece(by: "anna").texts == ["new", ""])
+    }
+
     @Test func itIsListedByConversationNewestFirst() throws {
         let rooms = try (0..<3).map { _ in try world.converse(["anna", "bert"]) }.sorted()
         for (number, room) in rooms.enumerated() {

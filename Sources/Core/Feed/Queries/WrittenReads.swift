@@ -12,8 +12,9 @@ extension PageReader {
         _ limits: RuleLimits
     ) throws(StoreError) -> BackendReading? {
         guard try isThere(user, app) else { return nil }
+        let known = try snapshot.record(UserRecord.self, [.app(app), .user(user)])
         var search = WrittenSearch(
-            limit: limit, bytes: bytes, rows: limits.listRows,
+            since: known?.createdAt ?? now, limit: limit, bytes: bytes, rows: limits.listRows,
             lookedBytes: Self.lookedAtMost * bytes)
         var place = after
         if place == nil { place = try conversationOf(user, app, after: nil) }
@@ -60,7 +61,9 @@ extension PageReader {
                     limit: Self.messagesChunk))
             for message in rows {
                 if search.isOver { return place }
-                if UserID(message.sender) == user, try isReadable(message) {
+                if UserID(message.sender) == user, search.concerns(message),
+                    try isReadable(message)
+                {
                     guard search.take(message) else { return place }
                 }
                 search.look(at: message)
@@ -81,12 +84,15 @@ extension PageReader {
 /// A piece while it is made, and what may still be looked at for it.
 private struct WrittenSearch {
     private(set) var found: [MessageRecord] = []
+    /// When the user was first known.
+    private let since: Timestamp
     private let limit: Int
     private var bytes: Int
     var rows: Int
     private var lookedBytes: Int
 
-    init(limit: Int, bytes: Int, rows: Int, lookedBytes: Int) {
+    init(since: Timestamp, limit: Int, bytes: Int, rows: Int, lookedBytes: Int) {
+        self.since = since
         self.limit = limit
         self.bytes = bytes
         self.rows = rows
@@ -94,6 +100,12 @@ private struct WrittenSearch {
     }
 
     var isOver: Bool { rows <= 0 || lookedBytes <= 0 }
+
+    /// What stands of a deleted user, whose name this one has, is none of this one's (MSG-53). Of
+    /// that user there are only messages that were deleted.
+    func concerns(_ message: MessageRecord) -> Bool {
+        message.deletedAt == nil || message.sentAt >= since
+    }
 
     mutating func look(at message: MessageRecord) {
         rows -= 1
