@@ -92,6 +92,9 @@ struct EndedConversationTests {
         world.pass(31 * Self.day)
         try world.retain()
         #expect(try world.rows("c").count == 4, "the device has not been there since")
+        // The rows of the others have gone with their own tombstones.
+        #expect(try world.texts("c") == ["conversation", "removed c"])
+        #expect(world.unreadable.isEmpty, "no operator is told of a row that is damaged")
         try world.ask(
             .acknowledge(
                 Acknowledge(session: c, applied: try world.head("c"), completesSync: true)))

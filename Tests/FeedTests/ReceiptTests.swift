@@ -321,6 +321,15 @@ struct ReceiptTests {
         #expect(try words("bert").last == "read 1")
         // It is kept for whoever asks.
         #expect(try world.all(ReceiptRecord.self).map(\.read) == [1])
+        // As many as the app wants receipts for are not too many.
+        try world.expectDone(
+            .putApp(AppRecord(app: World.app, createdAt: world.now, receiptParticipantsMax: 3)))
+        try world.publish("y", to: conversation, from: "anna")
+        let next = ReadReceipt(conversation: conversation, through: 2)
+        _ = try acknowledge(bert, try world.head("bert"), reads: [next])
+        world.pass(5_000)
+        try coalesce()
+        #expect(try receipts("anna").count == 1)
     }
 
     @Test func aTurnThatSeesMuchGoesOn() throws {

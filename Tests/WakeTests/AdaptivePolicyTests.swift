@@ -40,6 +40,14 @@ import Testing
         #expect(habit.grace(all) == 3_100)
     }
 
+    @Test func theRankOfAQuantileIsRoundedUp() {
+        let policy = policy { $0.graceQuantile = 85 }
+        var habit = WakeHabit()
+        for second in 21...28 { habit.came(after: Milliseconds(second) * 1_000) }
+        // 6.8 of eight: the seventh.
+        #expect(habit.grace(policy) == 27_100)
+    }
+
     @Test func graceStaysWithinItsBounds() {
         let policy = policy {
             $0.graceQuantile = 95
@@ -51,7 +59,16 @@ import Testing
         habit = WakeHabit()
         habit.came(after: 299_990)
         #expect(habit.grace(policy) == 300_000)
-        // What took longer was held back: nothing is known still.
+        // A bound may lie within a tenth of a second.
+        var odd = policy
+        odd.adaptive.graceMax = 299_950
+        habit = WakeHabit()
+        habit.came(after: 299_920)
+        #expect(habit.grace(odd) == 299_950)
+        // What took as long or longer was held back: nothing is known still.
+        habit = WakeHabit()
+        habit.came(after: 300_000)
+        #expect(habit.grace(policy) == 60_000)
         habit = WakeHabit()
         habit.came(after: .max)
         #expect(habit.grace(policy) == 60_000)

@@ -19,6 +19,29 @@ import Testing
         #expect(budget.verdict(now: start + 3_600_000, policy: policy) == .allowed)
     }
 
+    @Test("what nobody would see leaves a token to what somebody would")
+    func spareTime() {
+        var budget = SilentBudget()
+        func spare(_ after: Milliseconds, of most: UInt64 = 3) -> Milliseconds? {
+            let policy = WakePolicy(silentBudget: most)
+            return budget.spareTime(now: start + after, policy: policy)?.since(start)
+        }
+        #expect(spare(0) == 0 && spare(0, of: 1) == nil && spare(0, of: 0) == nil)
+        budget.spend(now: start, policy: policy)
+        #expect(spare(0) == 60_000 && spare(70_000) == 70_000)
+        budget.spend(now: start + 600_000, policy: policy)
+        #expect(spare(600_000) == 3_600_000)
+        budget.spend(now: start + 900_000, policy: policy)
+        #expect(spare(900_000) == 4_200_000)
+    }
+
+    @Test func noPolicyAllowsMoreThanARowHolds() {
+        let policy = WakePolicy(silentBudget: 40, silentSpacing: 0)
+        var budget = SilentBudget()
+        for _ in 0..<SilentBudget.capacity { budget.spend(now: start, policy: policy) }
+        #expect(budget.verdict(now: start + 1, policy: policy) == .exhausted)
+    }
+
     @Test func keepsItsFormInARow() {
         var budget = SilentBudget()
         budget.spend(now: start, policy: policy)

@@ -244,8 +244,9 @@ struct PageReader {
             sized = entry(of: record, participants: try reach.participants(of: record))
             sized.entry.version = row.version
         case .participant:
-            let record = try found(try objects.participant(row))
-            guard try reach.includes(row, record) else { return nil }
+            guard let record = try participant(row), try reach.includes(row, record) else {
+                return nil
+            }
             sized = entry(of: record)
         case .message:
             let record = try found(try objects.message(row))
@@ -287,6 +288,16 @@ struct PageReader {
 
     private func conversation(_ row: EntryRecord) throws(StoreError) -> ConversationRecord {
         try found(ConversationRecord.self, [.app(row.app), .identifier(row.conversation)])
+    }
+
+    /// `nil`: it was forgotten with the end of its conversation, which the feed of a user who left
+    /// before may name for longer (MSG-37).
+    private func participant(_ row: EntryRecord) throws(StoreError) -> ParticipantRecord? {
+        if let record = try objects.participant(row) { return record }
+        guard try conversation(row).deletedAt != nil else {
+            throw .corrupt("no \(ParticipantRecord.table.name)")
+        }
+        return nil
     }
 
     /// What the entry told when it was made: others have been told of more since (SYN-2).
