@@ -126,7 +126,11 @@ extension WakeStep {
             let rows =
                 if !urgent.isEmpty { urgent } else if machine.isSessionCounted {
                     try express(.timed, limit: Self.queueMax, besides: past)
-                } else { try queue(limit: Self.queueMax, besides: past) }
+                } else {
+                    // An edit moves an alert up in the feed, and not in the order of leaving.
+                    try queue(limit: Self.queueMax, besides: past)
+                        .sorted { $1.isNewer(than: $0) }
+                }
             guard !rows.isEmpty else { return .later(now + WakePolicy.connectedDelay) }
             switch try choose(among: rows, besides: past) {
             case .failure(let later): return .later(later.time)

@@ -176,14 +176,17 @@ extension WakeStep {
             fresh.append((entry, message))
         }
         var queued = 0
-        var number = fresh.isEmpty ? 0 : try makeRoom() + UInt64(fresh.count)
-        for (entry, message) in fresh {
+        let number = fresh.isEmpty ? 0 : try makeRoom() + UInt64(fresh.count) - 1
+        // The order of their places is that of the feed, newest first. Told they are in the order
+        // in which they came, which an edit does not change.
+        let came = fresh.enumerated()
+            .sorted { $0.element.entry.firstSeq > $1.element.entry.firstSeq }
+        for (age, (place, (entry, message))) in came.enumerated() {
             let (phase, summary) = AlertSummary.pending(place: queued)
             if phase == .queued { queued += 1 }
             var alert = makeAlert(entry, message, phase)
-            // Newest first: the order of their places is that of the feed.
-            number -= 1
-            alert.number = number
+            alert.queuedAt = now - min(UInt64(age), now.milliseconds)
+            alert.number = number - UInt64(place)
             alert.summary = summary
             alert.cause = cause
             try transaction.put(alert)
