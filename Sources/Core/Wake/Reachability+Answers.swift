@@ -63,10 +63,10 @@ extension Reachability {
     /// How often in a row what APNs said, or that it said nothing, was worth another try.
     private mutating func count(_ reply: PushReply, _ answer: PushAnswer) {
         if reply == .notSent { return }
-        if case .answered = reply, case .retryLater = answer {
-            row.failures += 1
+        if case .answered(let status, let reason, _, _) = reply, case .retryLater = answer {
+            row.failures.add(isUnknown: PushAnswer.isUnknown(status: status, reason: reason))
         } else {
-            row.failures = 0
+            row.failures = RefusalCount()
         }
         row.unanswered = reply == .unanswered ? row.unanswered + 1 : 0
     }

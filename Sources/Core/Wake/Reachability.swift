@@ -337,7 +337,7 @@ public struct Reachability: Equatable, Sendable {
         row.notBefore = .zero
         row.alertNotBefore = .zero
         row.unanswered = 0
-        row.failures = 0
+        row.failures = RefusalCount()
         var actions: [WakeAction] = []
         if row.phase == .sending || row.phase == .waiting {
             actions = dropWake(.superseded, now: now)
@@ -412,7 +412,7 @@ extension Reachability {
         claim: Claim, now: Timestamp
     ) {
         // An urgent alert is held for its own faults, and not for those of pushes before it.
-        if turn == .urgent, id != row.flightWake { row.failures = 0 }
+        if turn == .urgent, id != row.flightWake { row.failures = RefusalCount() }
         row.flight = kind
         row.flightWake = id
         row.flightGeneration = generation

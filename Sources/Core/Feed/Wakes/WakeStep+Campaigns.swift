@@ -20,7 +20,7 @@ extension WakeStep {
             push.reason = String(reason.prefix(64))
             let isRejection =
                 switch PushAnswer(
-                    status: status, reason: reason, timestamp: timestamp, failures: 0)
+                    status: status, reason: reason, timestamp: timestamp)
                 {
                 case .accepted, .retryLater: settlement == .refused
                 case .deadToken, .pauseCredential, .pauseTopic, .ourBug: true

@@ -63,7 +63,7 @@ public struct WakeRecord: Record, Equatable {
     /// Rises with each claim.
     public var attempt: UInt64 = 0
     /// Refusals in a row that were worth a retry.
-    public var failures: UInt64 = 0
+    public var failures = RefusalCount()
     /// Derived: the queue in which it waits while `due` is there.
     public var lane: PushClass = .wake
     /// The APNs environment of the device's token: the raw value of its kind.
