@@ -10,6 +10,12 @@ public enum PushReply: Equatable, Sendable {
     case unanswered
     /// It never left: no connection, a refused stream, or one above GOAWAY's last stream.
     case notSent
+    /// Nobody has taken an answer down within the lease: the process that sent it, or was to, is
+    /// gone. APNs may or may not have taken it, which says nothing of the push.
+    case lost
+
+    /// APNs may have taken it.
+    var isUnanswered: Bool { self == .unanswered || self == .lost }
 
     /// APNs asks to leave this device alone, whatever the push.
     var isAboutDevice: Bool {

@@ -109,6 +109,8 @@ public enum AlertSettlement: Equatable, Sendable {
     case queuedAgain
     /// Nobody knows: queued again, a few times.
     case unanswered
+    /// Nor here, for who sent it is gone: queued again as often as that comes.
+    case lost
     case refused
 }
 

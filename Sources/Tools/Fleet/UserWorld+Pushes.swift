@@ -114,7 +114,7 @@ extension UserWorld {
             devices[index].alerts[place].phase = .sent
             devices[index].alerts[place].sentAt = now
         // The simulated APNs takes everything.
-        case .queuedAgain, .unanswered, .refused: return
+        case .queuedAgain, .unanswered, .lost, .refused: return
         }
         let phases = sent.summary.settledPhases
         guard !phases.isEmpty else { return }

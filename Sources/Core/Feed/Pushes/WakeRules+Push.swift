@@ -258,7 +258,7 @@ extension WakeRules {
                 status: status, reason: reason, timestamp: timestamp, failures: row.failures,
                 kind: row.flight ?? .silent, retryAfter: retryAfter)
             return (answer, effects)
-        case .unanswered:
+        case .unanswered, .lost:
             return (.retryLater(after: WakePolicy.unansweredDelay, step: .none), effects)
         case .notSent:
             return (.retryLater(after: WakePolicy.unsentDelay, step: .none), effects)

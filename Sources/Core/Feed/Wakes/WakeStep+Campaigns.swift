@@ -36,7 +36,8 @@ extension WakeStep {
             push.push = answeredID ?? row.flightWake
             push.settle(.sent, now: now)
         case .queuedAgain(let due):
-            if reply == .notSent { push.attempts -= min(1, push.attempts) }
+            // Nor is a lease that ended a try of the push: no reply is told of it.
+            if reply == .notSent || reply == nil { push.attempts -= min(1, push.attempts) }
             if push.attempts >= Self.attemptsMax {
                 event.kind = .refused
                 push.settle(.refused, now: now)

@@ -198,14 +198,18 @@ extension WakeStep {
         _ message: MessageID, _ settlement: AlertSettlement
     ) throws(StoreError) {
         var alert = try transaction.record(AlertRecord.self, alertKey(message))
-        if settlement == .unanswered { alert?.tries += 1 }
+        switch settlement {
+        case .unanswered: alert?.tries += 1
+        // It is no try of the push: it only may be on the screen.
+        case .lost: if alert?.tries == 0 { alert?.tries = 1 }
+        case .sent, .queuedAgain, .refused: break
+        }
         guard var alert, alert.phase == .sending else {
             // It left before it was read, muted or covered: it is on the screen, or will be.
             if settlement == .sent { alert?.sentAt = now }
-            if let alert, settlement == .sent || settlement == .unanswered {
-                try transaction.put(alert)
-            }
-            if settlement == .unanswered { machine.unansweredAlertWent(now: now) }
+            let isUnanswered = settlement == .unanswered || settlement == .lost
+            if let alert, settlement == .sent || isUnanswered { try transaction.put(alert) }
+            if isUnanswered { machine.unansweredAlertWent(now: now) }
             return
         }
         switch settlement {
@@ -213,8 +217,7 @@ extension WakeStep {
         case .unanswered where alert.tries >= WakePolicy.unansweredMax:
             machine.alertLeft(now: now)
             return try settleSent(&alert)
-        case .unanswered: try queueAgain(&alert)
-        case .queuedAgain: try queueAgain(&alert)
+        case .unanswered, .lost, .queuedAgain: try queueAgain(&alert)
         case .refused:
             // Those that it would have told of are told by another.
             machine.alertsChanged(queued: 1, open: 0, now: now)
