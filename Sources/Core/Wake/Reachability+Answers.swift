@@ -41,6 +41,12 @@ extension Reachability {
         if isCurrent { count(reply, answer) }
         if kind == .alert, reply.isUnanswered { alertMayBeShown() }
         switch answer {
+        case .accepted where tokenGeneration != nil && !isCurrent && kind.isShown:
+            // The device has another token by now, to which nobody has told it.
+            actions += [
+                .note(row.flightWake, .accepted), .note(row.flightWake, .outcome(.superseded)),
+            ]
+            actions += retry(kind, at: now, of: .notSent, now: now)
         case .accepted: actions += accepted(kind, unread: unread, now: now)
         case .deadToken(let since): actions += tokenDied(kind, since, isCurrent, now: now)
         case .retryLater where !isCurrent, .pauseCredential where !isCurrent,
