@@ -163,7 +163,7 @@ extension WakeRules {
         }
         let choice = AlertChoice(
             message: alert.message, id: alert.push, isUrgent: alert.isUrgent,
-            isTimed: alert.isTimed, waitsSince: since)
+            isTimed: alert.isTimed, waitsSince: since, goesOn: try step.goesOn(alert))
         try step.perform(
             step.machine.claimAlert(choice, unread: unread, claim: claim, now: step.now))
         guard step.sends == .alert else { return nil }

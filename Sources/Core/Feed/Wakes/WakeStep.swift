@@ -96,7 +96,9 @@ struct WakeStep {
                         entry, due: due, isUrgent: isUrgent, isUrgent ? .urgent : cause)
                 }
             case .alertPending: try alertPending(cause)
-            case .settleAlert(let message, let settlement): try settle(message, settlement)
+            case .settleAlert(let message, let settlement):
+                try settle(message, settlement)
+                if settlement != .sent { try decideUrgentWait() }
             case .settleCampaign(let campaign, let settlement):
                 try settle(campaign, settlement)
             case .dropAlerts: try dropAlerts(atMost: AlertRoom.droppedMax)
@@ -237,7 +239,6 @@ extension WakeStep {
         // Who waits by then is decided then.
         if alert.summary == .conversation || alert.summary == .device { alert.summary = .none }
         machine.alertsChanged(queued: 1, open: 0, now: now)
-        if alert.isUrgent { machine.urgentCame(due: row.alertNotBefore, now: now) }
         try transaction.put(alert)
     }
 
