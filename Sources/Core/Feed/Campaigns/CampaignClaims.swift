@@ -432,7 +432,7 @@ struct CampaignClaims {
     }
 
     private func writeDown(_ campaign: CampaignKey) throws(StoreError) {
-        guard let result,
+        guard let result, let sending = sendings[campaign],
             var progress = try transaction.record(
                 CampaignProgressRecord.self, campaign.columns, lock: .wait)
         else { return }
@@ -443,11 +443,9 @@ struct CampaignClaims {
             progress.counts.leaveOut(result.leftOut[omission] ?? 0, omission)
         }
         progress.counts.canary -= min(progress.counts.canary, result.canaryLeftOut)
-        if let sending = sendings[campaign] {
-            progress.take(result.claimed, sending.campaign.plan.rate, now: now)
-        }
+        progress.take(result.claimed, sending.campaign.plan.rate, now: now)
         progress.due = now
-        progress.settle(now: now)
+        progress.settle(sending.campaign.plan, now: now)
         try transaction.put(progress)
     }
 }

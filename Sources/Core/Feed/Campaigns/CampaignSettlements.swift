@@ -31,7 +31,9 @@ extension WakeRules {
             }
             let isLast = progress.counts.flying == 0 && progress.isPassDone
             if isLast || progress.hold == .cancelled { progress.due = now }
-            progress.settle(now: now)
+            progress.settle(
+                campaign.plan, now: now,
+                rest: try transaction.campaignRest(of: key.app, now: now))
             try transaction.put(progress)
         }
     }

@@ -70,7 +70,9 @@ extension Work {
         }
         let before = progress
         var work = 0
-        if progress.hold == .none, campaign.plan.startsAt + CampaignPlan.lifetime <= now {
+        if progress.hold != .cancelled, !progress.isOver,
+            campaign.plan.startsAt + CampaignPlan.lifetime <= now
+        {
             if let until = try stored(try WakeRules.endsWait(in: transaction, now: now)) {
                 // By a clock that may be ahead: it neither ends nor begins meanwhile.
                 progress.due = until
@@ -80,12 +82,14 @@ extension Work {
             progress.hold(.cancelled, "it was not over 30 days after its start", now: now)
             work = 1
         }
+        var rest: Timestamp?
         if progress.hold == .cancelled {
             work += try takeBack(&progress, campaign, budget, users)
-        } else {
-            work += try goOn(&progress, campaign, budget, users)
+        } else if progress.hold == .none {
+            rest = try stored(try transaction.campaignRest(of: progress.app, now: now))
+            if rest == nil { work += try goOn(&progress, campaign, budget, users) }
         }
-        progress.settle(now: now)
+        progress.settle(campaign.plan, now: now, rest: rest)
         if progress != before { try put(progress) }
         return work
     }
@@ -104,6 +108,10 @@ extension Work {
         if progress.hold == .cancelled {
             users = Set(try queuedRows(progress, limit: limit).map(\.user))
             if users.isEmpty { users = Set(try lostFlights(of: progress).map(\.user)) }
+        } else if progress.hold != .none {
+            return []
+        } else if try stored(try transaction.campaignRest(of: progress.app, now: now)) != nil {
+            return []
         } else if progress.isPassDone {
             users = Set(try lostFlights(of: progress).map(\.user))
         } else if progress.stage == .canary || progress.stage == .main, !progress.isPassDone {

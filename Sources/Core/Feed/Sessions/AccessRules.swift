@@ -74,6 +74,7 @@ extension Work {
         let ends = SessionEndRecord(app: app, cause: .suspended).key
         _ = try record(SessionEndRecord.self, ends, lock: .wait)
         try delete(SessionEndRecord.self, ends)
+        try resumeCampaigns(of: app)
         effects.background.formUnion([.campaigns, .pushes])
         try resumeWebhooks(of: app)
     }
