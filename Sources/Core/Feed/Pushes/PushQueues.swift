@@ -34,6 +34,8 @@ struct PushQueues {
     private var due: [Queue] = []
     /// When we were last back from an outage.
     private var outageEnd: Timestamp?
+    /// Whether an app was suspended then.
+    private var suspensions: [AppID: Bool] = [:]
 
     private struct CredentialScope: Hashable {
         let app: AppID
@@ -142,8 +144,7 @@ struct PushQueues {
         let most = min(share, free ?? share)
         var rows: [WakeRecord] = []
         var isHeldBack = false
-        // Rows up to here have waited for us, not for their moment.
-        let old = queue.turn == .urgent ? nil : outageEnd
+        let old = try heldUp(queue)
         if let old {
             let limit = max(0, min(most, overdue))
             rows = try scan(queue, after: queue.takenOverdue, through: old, limit: limit)
@@ -164,6 +165,19 @@ struct PushQueues {
         }
         queue.isCut = (rows.count == most || isHeldBack) && free != rows.count
         return rows.map { DueRow(wake: $0, credential: credential) }
+    }
+
+    /// Rows up to here have waited for us: neither for their moment, nor for their app, which was
+    /// suspended then.
+    private mutating func heldUp(_ queue: Queue) throws(StoreError) -> Timestamp? {
+        guard queue.turn != .urgent, let outageEnd, queue.oldest <= outageEnd else { return nil }
+        let app = queue.first.app
+        if suspensions[app] == nil {
+            suspensions[app] =
+                try transaction.record(MetaRecord.self, AppSuspension.key(of: app))
+                .map { AppSuspension($0).includes(outageEnd) } ?? false
+        }
+        return suspensions[app] == true ? nil : outageEnd
     }
 
     /// Rows of the queue in order: after one of them, else past a moment, else from the first.
