@@ -49,9 +49,15 @@ extension Work {
         _ = try stepPassingOver { () throws(RuleFailure) in
             let known = try self.stored(
                 try self.transaction.row(table, key: key, lock: .wait))
-            if var row = known {
-                try self.put(
-                    .timestamp(self.now + Self.unreadablePause), as: "due", of: &row, in: table)
+            if let row = known {
+                let again = ColumnValue.timestamp(self.now + Self.unreadablePause)
+                // Nor does a claim look at it until it can be read.
+                try self.stored(
+                    try self.transaction.put(
+                        table,
+                        table.row(
+                            table.row(row, with: again, as: "due"), with: .null,
+                            as: "sending_since")))
             }
         }
     }
@@ -369,9 +375,10 @@ extension Work {
     ) throws(RuleFailure) -> Int {
         let found = try queuedRows(progress, limit: min(budget, Self.devicesAtOnce))
         let rows = found.filter { users.contains($0.user) }
-        for var row in rows {
-            row.settle(.cancelled, now: now)
-            try put(row)
+        for push in rows {
+            try stored(
+                try transaction.put(
+                    CampaignPushRecord.table, push.settled(.cancelled, now: now)))
         }
         progress.counts.cancelled += UInt64(rows.count)
         progress.counts.waiting -= min(progress.counts.waiting, UInt64(rows.count))
@@ -399,17 +406,18 @@ extension Work {
 
     private func queuedRows(
         _ progress: CampaignProgressRecord, limit: Int
-    ) throws(RuleFailure) -> [CampaignPushRecord] {
-        try records(
-            CampaignPushRecord.self,
+    ) throws(RuleFailure) -> [CampaignPushRow] {
+        try rows(
+            CampaignPushRecord.table,
             Scan(
                 index: "campaign_push_queued",
-                prefix: [.app(progress.app), .identifier(progress.campaign)], limit: limit))
+                prefix: [.app(progress.app), .identifier(progress.campaign)], limit: limit)
+        ).map { CampaignPushRow($0) }
     }
 
     private func flying(_ progress: CampaignProgressRecord) throws(RuleFailure) -> Int {
-        try records(
-            CampaignPushRecord.self,
+        try rows(
+            CampaignPushRecord.table,
             Scan(
                 index: "campaign_push_sending",
                 prefix: [.app(progress.app), .identifier(progress.campaign)], limit: 1)

@@ -10,9 +10,15 @@ extension WakeStep {
         _ campaign: CampaignID, _ settlement: CampaignSettlement
     ) throws(StoreError) {
         let key = device.wakeKey + [.identifier(campaign)]
-        guard var push = try transaction.record(CampaignPushRecord.self, key),
-            push.phase == .sending
-        else { return }
+        let found: CampaignPushRecord?
+        do throws(StoreError) {
+            found = try transaction.record(CampaignPushRecord.self, key)
+        } catch {
+            // The campaign gives it up; the device's own pushes do not wait for that.
+            guard case .corrupt(let detail) = error else { throw error }
+            return effects.passedOver(device.app, device.user, "campaign: \(detail)")
+        }
+        guard var push = found, push.phase == .sending else { return }
         var event = CampaignEvent(
             app: device.app, campaign: campaign, kind: .accepted, isCanary: push.isCanary)
         if case .answered(let status, let reason, let timestamp, _) = reply, status != 200 {
