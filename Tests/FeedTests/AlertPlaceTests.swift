@@ -68,6 +68,37 @@ import Wire
         #expect(try pushes.run(3_000) == [#"badge "2 (and 2 more)" badge 3 stored"#])
     }
 
+    /// Of several that were queued in one millisecond the newest is the one that came last.
+    @Test func anEditMakesNoneOfOneMomentTheNewest() throws {
+        for number in 1...5 { try pushes.say("\(number)", in: room) }
+        #expect(try pushes.run(1_000).count == 5)
+        let said = try (6...9).map { try pushes.say("\($0)", in: room).message }
+        try world.edit(said[1], "seven")
+        #expect(try pushes.run(61_000) == [#"alert "9 (and 9 more)" badge 10 stored"#])
+    }
+
+    /// Nor in a demotion, whose alerts are all of one moment: before it or after.
+    @Test(arguments: [true, false])
+    func anEditMakesNoneOfADemotionTheNewest(isBefore: Bool) throws {
+        let (pushes, room) = try Pushes.sleeping()
+        let side = try pushes.world.converse(["anna", "bob"])
+        let said = try (1...7).map { try pushes.say("\($0)", in: $0 == 7 ? side : room).message }
+        for job in try pushes.claim() { try pushes.finish(job) }
+        func edit() throws { try pushes.world.edit(said[4], "five") }
+        if isBefore { try edit() }
+        for _ in 0..<31 {
+            pushes.world.pass(2_000)
+            try pushes.tick()
+        }
+        #expect(try pushes.view(phone).reachability == .unreachable)
+        if !isBefore { try edit() }
+        #expect(
+            try pushes.run(3_000) == [
+                #"alert "4 (and 3 more)" badge 7 stored"#, #"alert "five" badge 7 stored"#,
+                #"alert "6" badge 7 stored"#, #"alert "7 (and 6 more)" badge 7 stored"#,
+            ])
+    }
+
     // MARK: mutes
 
     private func mute(

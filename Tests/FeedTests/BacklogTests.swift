@@ -69,6 +69,42 @@ import Wire
         #expect(try claimAll(pushes).count == 50)
     }
 
+    /// What a suspension held has waited for its app, and not for the server.
+    @Test func whatASuspensionHeldLeavesAsFastAsThereAreStreams() throws {
+        let (pushes, room) = try crowd(250)
+        try pushes.world.publish("1", to: room, from: "anna")
+        try pushes.world.finishFanOut()
+        try pushes.world.expectDone(.suspendApp(World.app))
+        try pushes.tick()
+        // Nobody serves for ten seconds meanwhile.
+        pushes.world.pass(10_000)
+        try pushes.tick()
+        #expect(try claimAll(pushes).isEmpty)
+        try pushes.world.expectDone(.resumeApp(World.app))
+        #expect(try claimAll(pushes).count == 250)
+    }
+
+    /// What an outage held before the suspension, or after it, has waited for the server.
+    @Test(arguments: [true, false])
+    func anOutageThatIsNotOfTheSuspensionsTimeCounts(isBefore: Bool) throws {
+        let (pushes, room) = try crowd(250)
+        try pushes.world.publish("1", to: room, from: "anna")
+        try pushes.world.finishFanOut()
+        if isBefore {
+            pushes.world.pass(10_000)
+            try pushes.tick()
+        }
+        try pushes.world.expectDone(.suspendApp(World.app))
+        try pushes.tick()
+        pushes.world.pass(1_000)
+        try pushes.world.expectDone(.resumeApp(World.app))
+        if !isBefore {
+            pushes.world.pass(10_000)
+            try pushes.tick()
+        }
+        #expect(try claimAll(pushes).count == 200)
+    }
+
     @Test func urgentAlertsDoNotWaitForTheRateAfterAnOutage() throws {
         let (pushes, room) = try crowd(250)
         try pushes.world.publish("1", to: room, from: "anna")

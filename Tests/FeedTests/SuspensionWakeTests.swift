@@ -50,6 +50,41 @@ import Wake
         #expect(try pushes.view(phone).reachability == .waking)
     }
 
+    /// What APNs asked for holds after a suspension as it does without one.
+    @Test(arguments: [false, true])
+    func whatAPNsAskedForOutlivesASuspension(isAnsweredLater: Bool) throws {
+        let (pushes, room) = try Pushes.sleeping()
+        try pushes.say("1", in: room)
+        let job = try #require(try pushes.claim().first)
+        let tooMany = PushReply.answered(
+            status: 429, reason: "TooManyRequests", timestamp: nil, retryAfter: 600_000)
+        if !isAnsweredLater { try pushes.finish(job, tooMany) }
+        try pushes.world.expectDone(.suspendUser(World.app, bob))
+        if isAnsweredLater { try pushes.finish(job, tooMany) }
+        #expect(try pushes.run(5_000) == [])
+        try pushes.world.expectDone(.resumeUser(World.app, bob))
+        try pushes.say("fire", in: room, .urgent)
+        #expect(try pushes.run(590_000) == [])
+        #expect(try pushes.run(10_000).first?.hasPrefix(#"alert "fire"#) ?? false)
+    }
+
+    /// New messages meanwhile are no reason to look at the phone again, nor do they wait behind.
+    @Test func whatComesMeanwhileLeavesWhenTheUserIsResumed() throws {
+        let (pushes, room) = try Pushes.sleeping()
+        try pushes.say("0", in: room)
+        #expect(try pushes.run(61_000).count == 2)
+        try pushes.world.expectDone(.suspendUser(World.app, bob))
+        try pushes.say("1", in: room)
+        #expect(try pushes.run(2_000) == [])
+        try pushes.say("2", in: room)
+        try pushes.say("fire", in: room, .urgent)
+        #expect(try pushes.run(1_200_000) == [])
+        try pushes.world.expectDone(.resumeUser(World.app, bob))
+        let words = try pushes.run(31_000)
+        #expect(words.first?.hasPrefix(#"alert "fire"#) ?? false, "\(words)")
+        #expect(words.count == 3, "\(words)")
+    }
+
     @Test func thePhonesOfASuspendedAppAreNotGivenUp() throws {
         let pushes = try waking()
         try pushes.world.expectDone(.suspendApp(World.app))

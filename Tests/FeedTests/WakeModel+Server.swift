@@ -177,11 +177,13 @@ extension WakeModel {
             // It was not sent: that costs nothing.
             phones[index].spent.removeAll { $0.push == job.request.id && $0.key == job.key }
         }
-        if job.kind == .alert, finished != .accepted {
+        // What APNs took for an older token is sent to the one that the device has now.
+        let isTaken = finished == .accepted && (isHeld || before[index].0?.pushToken == nil)
+        if job.kind == .alert, !isTaken {
             phones[index].rings.burst -= phones[index].rings.burst > 0 ? 1 : 0
             phones[index].rings.hour.removeAll { $0.key == job.key }
         }
-        if job.kind == .alert, finished == .accepted { phones[index].rings.last = now }
+        if job.kind == .alert, isTaken { phones[index].rings.last = now }
         guard isCurrent, isHeld else { return }
         if case .answered(let status, let reason, _, let retryAfter) = flight.reply {
             if reason == "TooManyRequests" {

@@ -121,7 +121,7 @@ let feedRooms: [Room] = [
         uses: ["Wakes", "Pages", "Content"],
         doors: [
             "CampaignClaims", "carryOut(campaigns:)", "pauseCampaigns()", "readCampaigns(_:of:_:)",
-            "writeDown(_:)",
+            "resumeCampaigns(of:)", "writeDown(_:)",
         ]),
     Room(
         folder: "Webhooks",
@@ -172,7 +172,7 @@ let feedRooms: [Room] = [
         ]),
     Room(
         folder: "Sessions",
-        uses: ["Wakes", "Entries", "Devices", "Receipts", "Pushes", "Changes"],
+        uses: ["Wakes", "Entries", "Devices", "Receipts", "Campaigns", "Pushes", "Changes"],
         doors: [
             "abandonSession(_:)", "acknowledge(_:)", "changeAppState(_:)", "endSession(_:)",
             "lockedNames(of:)", "openSession(_:)", "reauthenticate(_:)", "resumeApp(_:)",

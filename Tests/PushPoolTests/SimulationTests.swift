@@ -217,7 +217,7 @@ struct World {
     private mutating func settle(_ job: PushJob, _ reply: PushReply) {
         switch reply {
         case .answered: accepted.insert(job.key.device.low)
-        case .unanswered, .notSent: again(job)
+        case .unanswered, .notSent, .lost: again(job)
         }
     }
 
@@ -430,6 +430,7 @@ struct World {
         hold(held.stream == nil, "push \(number) is finished on its stream")
         switch finish.reply {
         case .notSent: hold(!held.isOver, "push \(number) was sent, and is called unsent")
+        case .lost: hold(false, "push \(number) is given up by who holds it")
         case .answered, .unanswered:
             hold(held.isOver || held.hasFailed, "push \(number) has had no answer")
         }

@@ -199,6 +199,7 @@ struct Stage {
             return "\(status) \(reason)\(after)\(kept)"
         case .unanswered: return "unanswered"
         case .notSent: return "not sent"
+        case .lost: return "lost"
         }
     }
 

@@ -132,25 +132,25 @@ import Testing
     @Test("every reason has its class", arguments: table)
     func everyReasonHasItsClass(_ status: UInt64, _ reason: String, _ expected: PushAnswer) {
         let answer = PushAnswer(
-            status: status, reason: reason, timestamp: status == 410 ? start : nil,
-            failures: 0)
+            status: status, reason: reason, timestamp: status == 410 ? start : nil)
         #expect(answer == expected)
     }
 
     @Test("a badge has time: it begins at a minute")
     func badgesWait() {
         let answer = PushAnswer(
-            status: 503, reason: "ServiceUnavailable", timestamp: nil, failures: 0, kind: .badge)
+            status: 503, reason: "ServiceUnavailable", timestamp: nil, kind: .badge)
         #expect(answer == .retryLater(after: 60_000, step: .reconnect))
         let alert = PushAnswer(
-            status: 500, reason: "", timestamp: nil, failures: 0, kind: .alert)
+            status: 500, reason: "", timestamp: nil, kind: .alert)
         #expect(alert == .retryLater(after: 5_000, step: .reconnect))
     }
 
     @Test func laterFailuresWaitLonger() {
         func after(_ reason: String, _ status: UInt64, failures: UInt64) -> Milliseconds? {
             let answer = PushAnswer(
-                status: status, reason: reason, timestamp: nil, failures: failures)
+                status: status, reason: reason, timestamp: nil,
+                failures: RefusalCount(faults: failures))
             guard case .retryLater(let after, _) = answer else { return nil }
             return after
         }
@@ -167,7 +167,8 @@ import Testing
         var waits: [Milliseconds] = []
         for failures in UInt64(0)..<20 {
             let answer = PushAnswer(
-                status: 418, reason: "", timestamp: nil, failures: failures)
+                status: 418, reason: "", timestamp: nil,
+                failures: RefusalCount(faults: .max, unknown: failures))
             guard case .retryLater(let after, .none) = answer else {
                 #expect(answer == .ourBug)
                 continue
@@ -175,15 +176,29 @@ import Testing
             waits.append(after)
         }
         #expect(waits == [5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000])
-        let last = PushAnswer(status: 418, reason: "", timestamp: nil, failures: .max)
+        let last = PushAnswer(
+            status: 418, reason: "", timestamp: nil, failures: RefusalCount(unknown: .max))
         #expect(last == .ourBug)
+    }
+
+    @Test("the two counts are one number in a row, and that of an older version counts as faults")
+    func refusalCounts() {
+        for count in [
+            RefusalCount(), RefusalCount(faults: 3), RefusalCount(unknown: 7),
+            RefusalCount(faults: .max, unknown: .max),
+        ] {
+            #expect(RefusalCount(rawValue: count.rawValue) == count)
+            #expect(count.rawValue <= UInt64.max >> 1)
+        }
+        #expect(RefusalCount(rawValue: 12) == RefusalCount(faults: 12))
+        #expect(RefusalCount.blank == RefusalCount())
     }
 
     @Test("APNs may say itself when it wants to hear of a push again, within bounds")
     func retryAfter() {
         func after(_ seconds: UInt64, _ status: UInt64, _ reason: String) -> Milliseconds? {
             let answer = PushAnswer(
-                status: status, reason: reason, timestamp: nil, failures: 0,
+                status: status, reason: reason, timestamp: nil,
                 retryAfter: seconds * 1_000)
             guard case .retryLater(let after, _) = answer else { return nil }
             return after

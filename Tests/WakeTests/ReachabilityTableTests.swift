@@ -71,7 +71,7 @@ private let table = """
         our bug: unreachable none - due - deadline - | refused-400 =rejected settle-refused
         unanswered: unreachable none - due - deadline - | settle-unanswered
         not sent: unreachable none - due - deadline - | settle-queuedAgain
-        lease ended: unreachable none - due - deadline - | settle-unanswered
+        lease ended: unreachable none - due - deadline - | settle-lost
         synced: wakeable none alert due - deadline -40 | recovered
         session gone behind: unreachable due alert due - deadline -40
         token gone: tokenless none alert due - deadline -40 | drop-alerts

@@ -24,7 +24,7 @@ extension CredentialPool {
         var push = answered.push
         let answer = PushAnswer(
             status: response.status, reason: response.reason, timestamp: response.timestamp,
-            failures: 0, kind: push.job.kind, retryAfter: response.retryAfter)
+            kind: push.job.kind, retryAfter: response.retryAfter)
         turn.tell(
             self.place(push.job.lane),
             .push(push, .answered(response, answer, isLate: answered.isLate)))

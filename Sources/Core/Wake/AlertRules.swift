@@ -18,9 +18,14 @@ extension WaitingAlert {
 
 extension AlertRecord: WaitingAlert {
     /// Newer is what was queued later. What is told with another was older than that one when both
-    /// were queued, wherever an edit has moved it in the feed since.
+    /// were queued, wherever an edit has moved it in the feed since; and of a conversation's
+    /// messages that were queued together the one that came later is newer.
     public func isNewer(than other: AlertRecord) -> Bool {
-        (queuedAt, place, seq) > (other.queuedAt, other.place, other.seq)
+        guard (queuedAt, place) == (other.queuedAt, other.place) else {
+            return (queuedAt, place) > (other.queuedAt, other.place)
+        }
+        return conversation == other.conversation && position != other.position
+            ? position > other.position : seq > other.seq
     }
 
     /// Whether a summary stands for `other`, too: for what was older when it was claimed.

@@ -10,6 +10,12 @@ public enum PushReply: Equatable, Sendable {
     case unanswered
     /// It never left: no connection, a refused stream, or one above GOAWAY's last stream.
     case notSent
+    /// Nobody has taken an answer down within the lease: the process that sent it, or was to, is
+    /// gone. APNs may or may not have taken it, which says nothing of the push.
+    case lost
+
+    /// APNs may have taken it.
+    var isUnanswered: Bool { self == .unanswered || self == .lost }
 
     /// APNs asks to leave this device alone, whatever the push.
     var isAboutDevice: Bool {
@@ -47,13 +53,15 @@ public enum PushAnswer: Equatable, Sendable {
     case ourBug
 
     /// - Parameters:
-    ///   - failures: how often pushes of this device were answered with a retry before. A 500 or
+    ///   - failures: how often pushes of this device were answered with a retry before, each kind
+    ///     of answer by its own count. A 500 or
     ///     503 is retried on another connection after 5 s, then after twice as long each time.
     ///   - kind: a badge and a campaign have time: they begin at a minute and end at Apple's 15.
     ///     A wake has not, nor has an alert, which somebody waits for: a minute at most.
     ///   - retryAfter: what the answer's `retry-after` says (RFC 9110 10.2.3).
     public init(
-        status: UInt64, reason: String, timestamp: Timestamp?, failures: UInt64,
+        status: UInt64, reason: String, timestamp: Timestamp?,
+        failures: RefusalCount = RefusalCount(),
         kind: PushKind = .silent, retryAfter: Milliseconds? = nil
     ) {
         self.init(status, reason, timestamp, failures, kind)
@@ -67,11 +75,11 @@ public enum PushAnswer: Equatable, Sendable {
     /// more than that the connection goes.
     public init(goAway reason: String) {
         self.init(
-            status: Self.status(of: reason) ?? 0, reason: reason, timestamp: nil, failures: 0)
+            status: Self.status(of: reason) ?? 0, reason: reason, timestamp: nil)
     }
 
     private init(
-        _ status: UInt64, _ reason: String, _ timestamp: Timestamp?, _ failures: UInt64,
+        _ status: UInt64, _ reason: String, _ timestamp: Timestamp?, _ failures: RefusalCount,
         _ kind: PushKind
     ) {
         guard status != 200 else {
@@ -88,17 +96,17 @@ public enum PushAnswer: Equatable, Sendable {
         case "ExpiredToken", "Unregistered": self = .deadToken(since: timestamp)
         case "IdleTimeout": self = .retryLater(after: Self.shortDelay, step: .reconnect)
         case "UnrelatedKeyIdInToken":
-            self = .retryLater(after: Self.keyDelay(failures), step: .reconnectNow)
+            self = .retryLater(after: Self.keyDelay(failures.faults), step: .reconnectNow)
         case "ExpiredProviderToken":
-            self = .retryLater(after: Self.keyDelay(failures), step: .renewToken)
+            self = .retryLater(after: Self.keyDelay(failures.faults), step: .renewToken)
         case "TooManyProviderTokenUpdates":
             self = .retryLater(after: 5 * 60_000, step: .keepToken)
         case "TooManyRequests":
             // Of this device: doubling from a minute.
             self = .retryLater(
-                after: min(60_000 << min(failures, 4), Self.longDelay), step: .none)
+                after: min(60_000 << min(failures.faults, 4), Self.longDelay), step: .none)
         case "InternalServerError", "ServiceUnavailable", "Shutdown":
-            self = Self.serverFault(failures: failures, kind)
+            self = Self.serverFault(failures: failures.faults, kind)
         case "BadCertificate", "BadCertificateEnvironment", "Forbidden", "InvalidProviderToken",
             "BadEnvironmentKeyIdInToken", "BadEnvironmentKeyInToken", "MissingProviderToken":
             self = .pauseCredential
@@ -163,7 +171,8 @@ public enum PushAnswer: Equatable, Sendable {
     /// A reason Apple added since: its status tells the class. Any other answer is not one of
     /// APNs, or not a whole one: only what APNs calls final drops a push at once.
     private static func unknown(
-        status: UInt64, isTold: Bool, timestamp: Timestamp?, failures: UInt64, _ kind: PushKind
+        status: UInt64, isTold: Bool, timestamp: Timestamp?, failures: RefusalCount,
+        _ kind: PushKind
     ) -> PushAnswer {
         switch status {
         case 410 where isTold: .deadToken(since: timestamp)
@@ -174,15 +183,23 @@ public enum PushAnswer: Equatable, Sendable {
 
     /// An answer that is none of Apple's table, by its status alone.
     private static func foreign(
-        status: UInt64, failures: UInt64, _ kind: PushKind
+        status: UInt64, failures: RefusalCount, _ kind: PushKind
     ) -> PushAnswer {
         switch status {
         case 429: .retryLater(after: 60_000, step: .none)
-        case 500...599: serverFault(failures: failures, kind)
+        case 500...599: serverFault(failures: failures.faults, kind)
         default:
-            failures < unknownMax
-                ? .retryLater(after: min(5_000 << failures, 300_000), step: .none) : .ourBug
+            failures.unknown < unknownMax
+                ? .retryLater(after: min(5_000 << failures.unknown, 300_000), step: .none)
+                : .ourBug
         }
+    }
+
+    /// Whether what is asked for again is none of Apple's answers: for many of them a push is given
+    /// up.
+    static func isUnknown(status: UInt64, reason: String) -> Bool {
+        guard status != 429, !(500...599).contains(status) else { return false }
+        return Self.status(of: reason) != status
     }
 
     /// So often an answer that is none of Apple's table is asked for again; ten minutes in all.

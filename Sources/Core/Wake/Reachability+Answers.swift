@@ -31,16 +31,22 @@ extension Reachability {
                 actions.append(
                     .note(row.flightWake, .refused(status: status, reason: reason)))
             }
-        case .unanswered: answer = .retryLater(after: unansweredDelay, step: .none)
+        case .unanswered, .lost: answer = .retryLater(after: unansweredDelay, step: .none)
         case .notSent: answer = .retryLater(after: WakePolicy.unsentDelay, step: .none)
         }
         // The device was not sent anything: the token is not spent. Unanswered, it may have been.
-        if kind == .silent, reply != .unanswered, answer != .accepted {
+        if kind == .silent, !reply.isUnanswered, answer != .accepted {
             budget.refund(row.silentAt)
         }
         if isCurrent { count(reply, answer) }
-        if kind == .alert, reply == .unanswered { alertMayBeShown() }
+        if kind == .alert, reply.isUnanswered { alertMayBeShown() }
         switch answer {
+        case .accepted where tokenGeneration != nil && !isCurrent && kind.isShown:
+            // The device has another token by now, to which nobody has told it.
+            actions += [
+                .note(row.flightWake, .accepted), .note(row.flightWake, .outcome(.superseded)),
+            ]
+            actions += retry(kind, at: now, of: .notSent, now: now)
         case .accepted: actions += accepted(kind, unread: unread, now: now)
         case .deadToken(let since): actions += tokenDied(kind, since, isCurrent, now: now)
         case .retryLater where !isCurrent, .pauseCredential where !isCurrent,
@@ -63,12 +69,12 @@ extension Reachability {
     /// How often in a row what APNs said, or that it said nothing, was worth another try.
     private mutating func count(_ reply: PushReply, _ answer: PushAnswer) {
         if reply == .notSent { return }
-        if case .answered = reply, case .retryLater = answer {
-            row.failures += 1
+        if case .answered(let status, let reason, _, _) = reply, case .retryLater = answer {
+            row.failures.add(isUnknown: PushAnswer.isUnknown(status: status, reason: reason))
         } else {
-            row.failures = 0
+            row.failures = RefusalCount()
         }
-        row.unanswered = reply == .unanswered ? row.unanswered + 1 : 0
+        row.unanswered = reply.isUnanswered ? row.unanswered + 1 : 0
     }
 
     /// Nobody finished the push within its lease: the process that sent it is gone.
@@ -76,7 +82,7 @@ extension Reachability {
         guard row.flight != nil, let lease = row.lease, lease <= now, let owner = row.owner
         else { return [] }
         return pushAnswered(
-            .unanswered, owner: owner, attempt: row.attempt, unread: row.badgeShown, now: now)
+            .lost, owner: owner, attempt: row.attempt, unread: row.badgeShown, now: now)
     }
 
     /// The process that sent the push is known to be gone: its answer is not waited for longer
@@ -185,11 +191,16 @@ extension Reachability {
             // The fault of a push that was not urgent holds no urgent alert.
             if row.turn == .urgent { row.urgentDue = row.urgentDue.map { max($0, due) } }
             alertStayed()
-            let isUnanswered = reply == .unanswered
-            return [.settleAlert(row.flightMessage, isUnanswered ? .unanswered : .queuedAgain)]
+            let settlement: AlertSettlement =
+                switch reply {
+                case .unanswered: .unanswered
+                case .lost: .lost
+                case .answered, .notSent: .queuedAgain
+                }
+            return [.settleAlert(row.flightMessage, settlement)]
         case .badge:
             // An icon is not worth more; the next change tries again.
-            if row.unanswered < WakePolicy.unansweredMax { row.badgeDue = due }
+            if reply == .lost || row.unanswered < WakePolicy.unansweredMax { row.badgeDue = due }
             return []
         case .campaign: return [settleCampaign(.queuedAgain(due: due))]
         }

@@ -112,6 +112,12 @@ extension Reachability {
         reschedule(now: now)
     }
 
+    /// When the first of the urgent alerts that wait may leave; `nil`: none waits.
+    public mutating func urgentWait(until time: Timestamp?, now: Timestamp) {
+        row.urgentDue = time
+        reschedule(now: now)
+    }
+
     /// No urgent alert waits any more.
     public mutating func noUrgentWaits(now: Timestamp) {
         guard row.urgentDue != nil else { return }

@@ -41,19 +41,23 @@ extension Reachability {
         reschedule(now: now)
     }
 
-    /// Nothing is to be sent to the device: look again at `time`.
+    /// Nothing is to be sent to the device: look again at `time`. Apart from what APNs asks for, so
+    /// that this one's end is not that one's.
     public mutating func putOff(until time: Timestamp, now: Timestamp) {
-        row.notBefore = max(row.notBefore, time)
+        if row.phase == .due { row.wakeNotBefore = max(row.wakeNotBefore, time) }
+        row.alertNotBefore = max(row.alertNotBefore, time)
+        row.urgentDue = row.urgentDue.map { max($0, time) }
+        row.badgeDue = row.badgeDue.map { max($0, time) }
         reschedule(now: now)
     }
 
-    /// How long a device waits at most that may be sent to again.
-    public static let resumedWait: Milliseconds = 30_000
-
-    /// What `putOff` waits for has come. Whether APNs asked for a longer time before that, the row
-    /// does not tell: it asks again then.
+    /// What `putOff` waits for has come. A fault of APNs that something waited for may be over, and
+    /// is met again if it is not.
     public mutating func resumed(now: Timestamp) {
-        row.notBefore = min(row.notBefore, now + Self.resumedWait)
+        row.wakeNotBefore = min(row.wakeNotBefore, now)
+        row.alertNotBefore = min(row.alertNotBefore, now)
+        row.urgentDue = row.urgentDue.map { min($0, now) }
+        row.badgeDue = row.badgeDue.map { min($0, now) }
         reschedule(now: now)
     }
 

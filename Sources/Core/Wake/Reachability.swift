@@ -287,6 +287,8 @@ public struct Reachability: Equatable, Sendable {
         row.hourAlerts = alertsThisHour(now: now) + 1
         if row.hourAlerts == 1 { row.hourSince = now }
         let wake = choice.id ?? claim.id
+        // An urgent alert is held for its own faults, and not for those of pushes before it.
+        if choice.isUrgent, !choice.goesOn, wake != row.flightWake { row.failures = RefusalCount() }
         row.flightMessage = choice.message
         row.flightBadge = unread
         row.alertsQueued = row.alertsQueued > 0 ? row.alertsQueued - 1 : 0
@@ -337,7 +339,7 @@ public struct Reachability: Equatable, Sendable {
         row.notBefore = .zero
         row.alertNotBefore = .zero
         row.unanswered = 0
-        row.failures = 0
+        row.failures = RefusalCount()
         var actions: [WakeAction] = []
         if row.phase == .sending || row.phase == .waiting {
             actions = dropWake(.superseded, now: now)
@@ -411,8 +413,6 @@ extension Reachability {
         _ kind: PushKind, _ turn: PushTurn = .plain, id: WakeID, generation: UInt64,
         claim: Claim, now: Timestamp
     ) {
-        // An urgent alert is held for its own faults, and not for those of pushes before it.
-        if turn == .urgent, id != row.flightWake { row.failures = 0 }
         row.flight = kind
         row.flightWake = id
         row.flightGeneration = generation

@@ -55,16 +55,20 @@ public struct AlertChoice: Equatable, Sendable {
     public var isTimed: Bool
     /// When the oldest alert that waits was queued.
     public var waitsSince: Timestamp
+    /// An urgent one that was tried before, as the last push was another one that still waits: what
+    /// they meet in a row is counted together.
+    public var goesOn: Bool
 
     public init(
         message: MessageID, id: WakeID? = nil, isUrgent: Bool = false, isTimed: Bool = false,
-        waitsSince: Timestamp
+        waitsSince: Timestamp, goesOn: Bool = false
     ) {
         self.message = message
         self.id = id
         self.isUrgent = isUrgent
         self.isTimed = isTimed
         self.waitsSince = waitsSince
+        self.goesOn = goesOn
     }
 }
 
@@ -109,6 +113,8 @@ public enum AlertSettlement: Equatable, Sendable {
     case queuedAgain
     /// Nobody knows: queued again, a few times.
     case unanswered
+    /// Nor here, for who sent it is gone: queued again as often as that comes.
+    case lost
     case refused
 }
 

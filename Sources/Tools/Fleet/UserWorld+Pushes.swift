@@ -92,8 +92,11 @@ extension UserWorld {
             guard devices[index].alerts.index(of: seq) == nil else { continue }
             let (phase, summary) = AlertSummary.pending(place: queued)
             if phase == .queued { queued += 1 }
+            var alert = makeAlert(seq, phase, summary, cause)
+            // Of one moment, in the order in which they came.
+            alert.queuedAt = now - min(UInt64(open), now.milliseconds)
             open += 1
-            devices[index].alerts.insert(makeAlert(seq, phase, summary, cause))
+            devices[index].alerts.insert(alert)
         }
         devices[index].machine.alertsChanged(
             queued: queued, open: open, due: now, now: now)
@@ -111,7 +114,7 @@ extension UserWorld {
             devices[index].alerts[place].phase = .sent
             devices[index].alerts[place].sentAt = now
         // The simulated APNs takes everything.
-        case .queuedAgain, .unanswered, .refused: return
+        case .queuedAgain, .unanswered, .lost, .refused: return
         }
         let phases = sent.summary.settledPhases
         guard !phases.isEmpty else { return }

@@ -291,7 +291,7 @@ private final class LoadDesk: Sendable {
             case .answered(let status, let reason, _, _):
                 if no == nil { no = reason.isEmpty ? "\(status)" : "\(status) \(reason)" }
                 open -= 1
-            case .unanswered, .notSent:
+            case .unanswered, .notSent, .lost:
                 again += 1
                 due.append(job)
             }

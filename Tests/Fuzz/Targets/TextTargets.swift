@@ -76,7 +76,7 @@ func fuzzPushAnswer(_ bytes: [UInt8]) throws(Violation) {
     for failures in [0, 1, UInt64(bytes[1]), .max] {
         let answer = PushAnswer(
             status: response.status, reason: response.reason, timestamp: response.timestamp,
-            failures: failures)
+            failures: RefusalCount(faults: failures, unknown: failures))
         if case .retryLater(let after, _) = answer {
             try hold((1...15 * 60_000).contains(after), "a retry after \(after)")
         }

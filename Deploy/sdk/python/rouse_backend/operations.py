@@ -893,8 +893,9 @@ class Operations:
 
         A campaign stops itself (state `stopped`) when `stop_percent` of a hundred of its last
         128 answers, and 10 at least, say that a token or the request is wrong. It is cancelled
-        if it is not over 30 days after its start, and kept for 90 days after its end. An app
-        has at most 32 that are not over.
+        if it is not over 30 days after its start, also where it is paused or stopped or its
+        app is suspended, and kept for 90 days after its end. An app has at most 32 that are
+        not over.
         """
         answer: CampaignTally | Campaign = self._ask(
             'POST',

@@ -83,12 +83,10 @@ struct CampaignAudience {
         let scope = Scope(
             environment: device.pushEnvironment.rawValue, topic: ExactText(device.pushTopic))
         if let known = topics[scope] { return known }
-        let credentials = try snapshot.records(
-            PushCredentialRecord.self,
-            Scan(
-                prefix: [.app(app.app), .unsigned(scope.environment)],
-                limit: PushCredentialRecord.countMax))
+        let (credentials, problem) = try snapshot.pushCredentials(of: app.app, scope.environment)
         let has = credentials.contains { $0.hasTopic(device.pushTopic) }
+        // Nobody knows whether that one names it.
+        if !has, let problem { throw .corrupt(problem) }
         if topics.count < Self.scopesMax { topics[scope] = has }
         return has
     }

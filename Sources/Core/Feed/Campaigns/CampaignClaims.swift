@@ -17,6 +17,8 @@ struct CampaignClaims {
     /// What it has come to for the campaign whose turn it is; `nil`: nothing.
     private var result: Result?
     private var sendings: [CampaignKey: Sending] = [:]
+    /// What it has come to for pushes that cannot be read.
+    private var takenOut: [CampaignKey: Result] = [:]
     /// One a push, those that are left.
     private var ids: ArraySlice<WakeID> = []
 
@@ -27,9 +29,9 @@ struct CampaignClaims {
         /// The number of devices left out that belong to the canary share.
         var canaryLeftOut: UInt64 = 0
 
-        mutating func leaveOut(_ push: CampaignPushRecord, _ omission: CampaignOmission) {
+        mutating func leaveOut(isCanary: Bool, _ omission: CampaignOmission) {
             leftOut[omission, default: 0] += 1
-            if push.isCanary { canaryLeftOut += 1 }
+            if isCanary { canaryLeftOut += 1 }
         }
     }
 
@@ -61,34 +63,60 @@ struct CampaignClaims {
         self.transaction = transaction
         self.now = now
         rooms = [:]
-        campaigns = try Self.campaigns(request, in: transaction)
+        let found = try Self.campaigns(request, in: transaction)
+        campaigns = found.records
+        for (row, detail) in found.others {
+            try standStill(
+                Array(row.prefix(CampaignProgressRecord.table.keyCount)), "campaign: \(detail)")
+        }
     }
 
     /// Where there are more than one claim looks at, each begins at another moment between the
     /// oldest and the newest: none is behind the others for ever.
     private static func campaigns(
         _ request: ClaimPushes, in transaction: any StoreTransaction
-    ) throws(StoreError) -> [CampaignProgressRecord] {
-        let index = "campaign_sending"
-        let first = try transaction.records(
-            CampaignProgressRecord.self, Scan(index: index, limit: campaignsMax))
+    ) throws(StoreError) -> ReadableRows<CampaignProgressRecord> {
+        let (table, index) = (CampaignProgressRecord.table, "campaign_sending")
+        func since(_ row: [ColumnValue]?) -> Timestamp? {
+            guard let row, case .integer(let time) = table.value(of: "sending_since", in: row)
+            else { return nil }
+            return Timestamp(milliseconds: UInt64(max(0, time)))
+        }
+        let first = try transaction.rows(table, Scan(index: index, limit: campaignsMax))
         guard first.count == campaignsMax,
-            let newest = try transaction.records(
-                CampaignProgressRecord.self, Scan(index: index, descending: true, limit: 1)
-            ).first?.sendingSince, let oldest = first.first?.sendingSince
-        else { return first }
+            let newest = since(
+                try transaction.rows(table, Scan(index: index, descending: true, limit: 1)).first),
+            let oldest = since(first.first)
+        else { return ReadableRows(first) }
         let chance = (request.ids.first?.low ?? 0) >> 1
         let start = oldest + chance % (newest.since(oldest) + 1)
-        let found = try transaction.records(
-            CampaignProgressRecord.self,
-            Scan(index: index, after: [.timestamp(start)], limit: campaignsMax))
-        guard found.count < campaignsMax else { return found }
-        return found
-            + (try transaction.records(
-                CampaignProgressRecord.self,
-                Scan(
-                    index: index, through: [.timestamp(start)],
-                    limit: campaignsMax - found.count)))
+        let found = try transaction.rows(
+            table, Scan(index: index, after: [.timestamp(start)], limit: campaignsMax))
+        guard found.count < campaignsMax else { return ReadableRows(found) }
+        return ReadableRows(
+            found
+                + (try transaction.rows(
+                    table,
+                    Scan(
+                        index: index, through: [.timestamp(start)],
+                        limit: campaignsMax - found.count))))
+    }
+
+    /// Something of a campaign cannot be read: no claim looks at it again until its next look has
+    /// read it.
+    private mutating func standStill(_ key: [ColumnValue], _ detail: String) throws(StoreError) {
+        let table = CampaignProgressRecord.table
+        effects.passedOver(AppID(key[0].words), UserID(""), detail)
+        let again = now + ClaimedPushes.unreadablePause
+        _ = try transaction.passingOver { () throws(StoreError) in
+            guard let row = try transaction.row(table, key: key, lock: .wait) else { return }
+            try transaction.put(
+                table,
+                table.row(
+                    table.row(row, with: .null, as: "sending_since"), with: .timestamp(again),
+                    as: "due"))
+        } unreadable: { _ in
+        }
     }
 
     var isEmpty: Bool { campaigns.isEmpty }
@@ -127,6 +155,9 @@ struct CampaignClaims {
         }
         // What others hold is no reason to come again at once.
         if held > 0, held == looked { isMore = false }
+        for campaign in takenOut.keys.sorted(by: { SortKey($0.columns) < SortKey($1.columns) }) {
+            _ = try claim([], of: campaign)
+        }
     }
 
     /// Pushes of one campaign, which stand or fall with its counts: while another transaction holds
@@ -139,6 +170,7 @@ struct CampaignClaims {
     ) throws(StoreError) -> (looked: Int, held: Int) {
         var (looked, held) = (0, 0)
         let before = self
+        result = takenOut.removeValue(forKey: campaign)
         var problem: String?
         let isCounted = try transaction.passingOver { () throws(StoreError) in
             for row in rows.sorted(by: { $0.push.precedes($1.push) }) {
@@ -218,12 +250,8 @@ struct CampaignClaims {
         let start = Int(truncatingIfNeeded: (request.ids.first?.low ?? 0) >> 1) % campaigns.count
         for turn in campaigns.indices {
             let progress = campaigns[(start + turn) % campaigns.count]
-            guard
-                let campaign = try transaction.record(
-                    CampaignRecord.self, progress.key.columns),
-                let app = try transaction.record(AppRecord.self, [.app(progress.app)]),
-                !app.isSuspended
-            else { continue }
+            guard let sending = try readSending(progress) else { continue }
+            let campaign = sending.campaign
             let allowance = progress.allowance(campaign.plan.rate, now: now)
             guard allowance > 0 else {
                 comeAgain(at: nextSlice)
@@ -232,11 +260,8 @@ struct CampaignClaims {
             let share = (most - rows.count + campaigns.count - turn - 1) / (campaigns.count - turn)
             let taken = try dueRows(of: campaign, atMost: min(share, allowance))
             rows += taken
-            if !taken.isEmpty {
-                sendings[campaign.key] = Sending(
-                    campaign: campaign, app: app, options: try campaign.decodedOptions(),
-                    audience: CampaignAudience(
-                        of: app, try campaign.decodedFilter(), in: transaction, now: now))
+            if !taken.isEmpty || takenOut[campaign.key] != nil {
+                sendings[campaign.key] = sending
             }
             if taken.count == allowance {
                 comeAgain(at: nextSlice)
@@ -245,6 +270,37 @@ struct CampaignClaims {
             }
         }
         return rows
+    }
+
+    /// `nil`: nothing of the campaign leaves now.
+    private mutating func readSending(
+        _ progress: CampaignProgressRecord
+    ) throws(StoreError) -> Sending? {
+        let app: AppRecord
+        do throws(StoreError) {
+            guard let found = try transaction.record(AppRecord.self, [.app(progress.app)]),
+                !found.isSuspended
+            else { return nil }
+            app = found
+        } catch {
+            guard case .corrupt(let detail) = error else { throw error }
+            effects.passedOver(progress.app, UserID(""), detail)
+            return nil
+        }
+        do throws(StoreError) {
+            guard
+                let campaign = try transaction.record(
+                    CampaignRecord.self, progress.key.columns)
+            else { return nil }
+            return Sending(
+                campaign: campaign, app: app, options: try campaign.decodedOptions(),
+                audience: CampaignAudience(
+                    of: app, try campaign.decodedFilter(), in: transaction, now: now))
+        } catch {
+            guard case .corrupt(let detail) = error else { throw error }
+            try standStill(progress.key.columns, "campaign: \(detail)")
+            return nil
+        }
     }
 
     private var nextSlice: Timestamp {
@@ -261,11 +317,17 @@ struct CampaignClaims {
         let prefix: [ColumnValue] = [.app(campaign.app), .identifier(campaign.campaign)]
         var last: [ColumnValue]?
         for _ in 0..<Self.queuesMax where rows.count < most {
-            let first = try transaction.records(
-                CampaignPushRecord.self,
+            let next = try transaction.rows(
+                CampaignPushRecord.table,
                 Scan(index: "campaign_push_queued", prefix: prefix, after: last, limit: 1)
-            ).first
-            guard let first, let due = first.due else { break }
+            ).first.map { CampaignPushRow($0) }
+            guard let next else { break }
+            guard let first = next.record else {
+                last = next.place
+                try takeOut(next, of: campaign.key)
+                continue
+            }
+            guard let due = first.due else { break }
             let queue: [ColumnValue] = [
                 .unsigned(first.lane.rawValue), .unsigned(first.environment), .text(first.topic),
             ]
@@ -278,14 +340,17 @@ struct CampaignClaims {
             guard let credential = try credential(for: first) else { continue }
             let free = rooms[credential]?.free(first.lane, first.topic) ?? .max
             let limit = min(free, most - rows.count)
-            let found =
-                limit == 0
-                ? []
-                : try transaction.records(
-                    CampaignPushRecord.self,
+            var found: [CampaignPushRecord] = []
+            if limit > 0 {
+                let all = try transaction.rows(
+                    CampaignPushRecord.table,
                     Scan(
                         index: "campaign_push_queued", prefix: prefix + queue,
-                        through: [.timestamp(now)], limit: limit))
+                        through: [.timestamp(now)], limit: limit)
+                ).map { CampaignPushRow($0) }
+                for push in all where push.record == nil { try takeOut(push, of: campaign.key) }
+                found = all.compactMap(\.record)
+            }
             if rooms[credential] != nil {
                 rooms[credential]?.take(found.count, first.lane, first.topic)
                 // No stream is left: it goes on when one is free.
@@ -298,11 +363,36 @@ struct CampaignClaims {
         return rows
     }
 
+    /// What is kept of a push cannot be read: its device is told to be none of the audience any
+    /// more, and the others do not wait.
+    private mutating func takeOut(
+        _ found: CampaignPushRow, of campaign: CampaignKey
+    ) throws(StoreError) {
+        let table = CampaignPushRecord.table
+        effects.passedOver(found.app, found.user, found.problem ?? "")
+        var isOut = false
+        let isDone = try transaction.passingOver { () throws(StoreError) in
+            try transaction.hold(UserRecord.table, key: Array(found.key.prefix(2)))
+            guard let row = try transaction.row(table, key: found.key, lock: .none),
+                row == found.row
+            else { return }
+            try transaction.put(
+                table, found.settled(.leftOut, CampaignOmission.changed.name, now: now))
+            isOut = true
+        } unreadable: { _ in
+        }
+        if isOut {
+            takenOut[campaign, default: Result()].leaveOut(isCanary: found.isCanary, .changed)
+        }
+        if isDone { isMore = true } else { comeAgain(at: now + ClaimedPushes.heldPause) }
+    }
+
     /// Nothing waits so long for its moment: the store's clock was set back.
     private mutating func setBack(_ queue: [ColumnValue]) throws(StoreError) {
-        let rows = try transaction.records(
+        let rows = try transaction.readable(
             CampaignPushRecord.self,
-            Scan(index: "campaign_push_queued", prefix: queue, limit: ClaimPushes.rowsMax))
+            Scan(index: "campaign_push_queued", prefix: queue, limit: ClaimPushes.rowsMax)
+        ).records
         for found in rows.sorted(by: { $0.precedes($1) }) {
             var problem: String?
             let isDone = try transaction.passingOver { () throws(StoreError) in
@@ -319,15 +409,12 @@ struct CampaignClaims {
     }
 
     /// One with room before one without; `nil`: none names the topic.
-    private func credential(
+    private mutating func credential(
         for push: CampaignPushRecord
     ) throws(StoreError) -> CredentialKey? {
-        let all = try transaction.records(
-            PushCredentialRecord.self,
-            Scan(
-                prefix: [.app(push.app), .unsigned(push.environment)],
-                limit: PushCredentialRecord.countMax)
-        ).filter { $0.hasTopic(push.topic) }.map { CredentialKey($0) }
+        let (readable, problem) = try transaction.pushCredentials(of: push.app, push.environment)
+        if let problem { effects.passedOver(push.app, UserID(""), problem) }
+        let all = readable.filter { $0.hasTopic(push.topic) }.map { CredentialKey($0) }
         return all.first { (rooms[$0]?.free(push.lane, push.topic) ?? .max) > 0 } ?? all.first
     }
 
@@ -428,11 +515,11 @@ struct CampaignClaims {
 
     private mutating func leaveOut(_ push: CampaignPushRecord, _ omission: CampaignOmission) {
         result = result ?? Result()
-        result?.leaveOut(push, omission)
+        result?.leaveOut(isCanary: push.isCanary, omission)
     }
 
     private func writeDown(_ campaign: CampaignKey) throws(StoreError) {
-        guard let result,
+        guard let result, let sending = sendings[campaign],
             var progress = try transaction.record(
                 CampaignProgressRecord.self, campaign.columns, lock: .wait)
         else { return }
@@ -443,11 +530,9 @@ struct CampaignClaims {
             progress.counts.leaveOut(result.leftOut[omission] ?? 0, omission)
         }
         progress.counts.canary -= min(progress.counts.canary, result.canaryLeftOut)
-        if let sending = sendings[campaign] {
-            progress.take(result.claimed, sending.campaign.plan.rate, now: now)
-        }
+        progress.take(result.claimed, sending.campaign.plan.rate, now: now)
         progress.due = now
-        progress.settle(now: now)
+        progress.settle(sending.campaign.plan, now: now)
         try transaction.put(progress)
     }
 }

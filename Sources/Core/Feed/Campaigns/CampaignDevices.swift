@@ -36,6 +36,57 @@ struct NextDevice {
     }
 }
 
+/// The row of one push of a campaign, be it readable or not.
+struct CampaignPushRow {
+    let row: [ColumnValue]
+    /// `nil`: it cannot be read.
+    let record: CampaignPushRecord?
+    /// What is wrong with it.
+    let problem: String?
+
+    init(_ row: [ColumnValue]) {
+        self.row = row
+        do throws(StoreError) {
+            record = try CampaignPushRecord(row: row)
+            problem = nil
+        } catch {
+            record = nil
+            problem = error.words
+        }
+    }
+
+    var app: AppID { AppID(row[0].words) }
+    var user: UserID { UserID(row[1].words) }
+    var key: [ColumnValue] { Array(row.prefix(CampaignPushRecord.table.keyCount)) }
+    /// Its place among those of its campaign that wait.
+    var place: [ColumnValue] {
+        ["lane", "environment", "topic", "due", "user", "device"].map {
+            CampaignPushRecord.table.value(of: $0, in: row)
+        }
+    }
+    var isCanary: Bool {
+        CampaignPushRecord.table.value(of: "is_canary", in: row) == .integer(1)
+    }
+
+    /// The row as it is when nothing more is to come of it.
+    func settled(
+        _ phase: CampaignPushPhase, _ reason: String = "", now: Timestamp
+    ) -> [ColumnValue] {
+        if var push = record {
+            push.settle(phase, reason, now: now)
+            return push.row
+        }
+        var settled = row
+        for (column, value) in [
+            ("phase", .unsigned(phase.rawValue)), ("due", .null), ("sending_since", .null),
+            ("settled_at", .timestamp(now)), ("reason", .text(reason)),
+        ] as [(String, ColumnValue)] {
+            settled = CampaignPushRecord.table.row(settled, with: value, as: column)
+        }
+        return settled
+    }
+}
+
 extension Work {
     /// No push is under way for so long.
     private static let flightMax: Milliseconds = 600_000
@@ -75,23 +126,25 @@ extension Work {
     }
 
     /// Pushes of a campaign that count as under way, and whose answer nobody can take down: what is
-    /// kept of the device cannot be read.
+    /// kept of them, or of the device, cannot be read.
     func lostFlights(
         of progress: CampaignProgressRecord
-    ) throws(RuleFailure) -> [CampaignPushRecord] {
+    ) throws(RuleFailure) -> [CampaignPushRow] {
         guard now.milliseconds > Self.flightMax else { return [] }
-        let rows = try records(
-            CampaignPushRecord.self,
+        let found = try rows(
+            CampaignPushRecord.table,
             Scan(
                 index: "campaign_push_sending",
                 prefix: [.app(progress.app), .identifier(progress.campaign)],
-                through: [.timestamp(now - Self.flightMax)], limit: Self.flightsAtOnce))
-        var lost: [CampaignPushRecord] = []
-        for row in rows where try !canBeAnswered(row) { lost.append(row) }
+                through: [.timestamp(now - Self.flightMax)], limit: Self.flightsAtOnce)
+        ).map { CampaignPushRow($0) }
+        var lost: [CampaignPushRow] = []
+        for push in found where try !canBeAnswered(push) { lost.append(push) }
         return lost
     }
 
-    private func canBeAnswered(_ push: CampaignPushRecord) throws(RuleFailure) -> Bool {
+    private func canBeAnswered(_ found: CampaignPushRow) throws(RuleFailure) -> Bool {
+        guard let push = found.record else { return false }
         let key: [ColumnValue] = [.app(push.app), .user(push.user), .identifier(push.device)]
         do throws(RuleFailure) {
             _ = try record(UserRecord.self, Array(key.prefix(2)))
@@ -106,11 +159,11 @@ extension Work {
 
     /// They are not waited for: their devices are none of the audience any more.
     func giveUp(
-        _ lost: [CampaignPushRecord], of progress: inout CampaignProgressRecord
+        _ lost: [CampaignPushRow], of progress: inout CampaignProgressRecord
     ) throws(RuleFailure) {
-        for var push in lost {
-            push.settle(.leftOut, CampaignOmission.changed.name, now: now)
-            try put(push)
+        for push in lost {
+            let settled = push.settled(.leftOut, CampaignOmission.changed.name, now: now)
+            try stored(try transaction.put(CampaignPushRecord.table, settled))
             progress.counts.flying -= min(1, progress.counts.flying)
             progress.counts.waiting += 1
             progress.counts.leaveOut(1, .changed)

@@ -71,6 +71,9 @@ extension Work {
         _ app: AppID, _ campaign: CampaignID, _ control: CampaignControl
     ) throws(RuleFailure) -> CampaignState {
         var progress = try progress(app, campaign)
+        guard let made = try record(CampaignRecord.self, progress.key.columns) else {
+            throw .refused(.notFound, "no such campaign")
+        }
         let before = progress
         switch (control, progress.state) {
         case (.cancel, .cancelled), (.pause, .paused): break
@@ -87,7 +90,8 @@ extension Work {
         case (.resume, .review): progress.begin(.main, now: now)
         case (.resume, _): break
         }
-        progress.settle(now: now)
+        let rest = try stored(try transaction.campaignRest(of: app, now: now))
+        progress.settle(made.plan, now: now, rest: rest)
         if progress != before { try put(progress) }
         effects.background.formUnion([.campaigns, .pushes])
         return progress.state
@@ -142,7 +146,9 @@ extension Work {
                     .paused,
                     "the store was restored from a backup: pushes that left after it "
                         + "are not known, and resuming sends them again", now: now)
-                progress.settle(now: now)
+                if let made = try record(CampaignRecord.self, progress.key.columns) {
+                    progress.settle(made.plan, now: now)
+                }
                 try put(progress)
             }
             guard found.count == limits.listRows else { return }
@@ -183,6 +189,8 @@ extension CampaignProgressRecord {
         self.hold = hold
         self.reason = reason
         since = now
+        // Not at the end for which a held one waits.
+        due = now
     }
 
     mutating func begin(_ stage: CampaignStage, now: Timestamp) {
@@ -201,18 +209,19 @@ extension CampaignProgressRecord {
     }
 
     /// Derives `due` and `sendingSince` after what counts for them has changed.
-    mutating func settle(now: Timestamp) {
-        let isSending = hold == .none && counts.waiting > 0
+    ///
+    /// - Parameter rest: until when it rests while its app is suspended; `nil`: the app is not.
+    mutating func settle(_ plan: CampaignPlan, now: Timestamp, rest: Timestamp? = nil) {
+        let isSending = hold == .none && counts.waiting > 0 && rest == nil
         sendingSince = isSending ? sendingSince ?? now : nil
-        switch hold {
-        case .paused, .stopped: due = nil
-        case .cancelled: due = finishedAt == nil ? due ?? now : nil
-        case .none:
-            switch stage {
-            case .finished: due = nil
-            case .review: due = reviewUntil
-            case .scheduled, .canary, .main: due = due ?? now
-            }
+        // It ends then, whoever holds it.
+        let end = plan.startsAt + CampaignPlan.lifetime
+        switch (hold, stage) {
+        case (.paused, _), (.stopped, _): due = end
+        case (.cancelled, _): due = finishedAt == nil ? due ?? now : nil
+        case (.none, .finished): due = nil
+        case (.none, .review): due = min(reviewUntil.map { max($0, rest ?? $0) } ?? end, end)
+        case (.none, _): due = rest.map { min($0, end) } ?? due ?? now
         }
     }
 

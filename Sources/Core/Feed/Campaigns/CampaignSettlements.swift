@@ -11,29 +11,44 @@ extension WakeRules {
         for event in effects.campaigns where !keys.contains(event.key) { keys.append(event.key) }
         keys.sort { SortKey($0.columns) < SortKey($1.columns) }
         for key in keys {
-            guard
-                var progress = try transaction.record(
-                    CampaignProgressRecord.self, key.columns, lock: .wait),
-                let campaign = try transaction.record(CampaignRecord.self, key.columns)
-            else { continue }
-            for event in effects.campaigns where event.key == key { progress.count(event) }
-            let isGoing = progress.stage == .canary || progress.stage == .main
-            if progress.hold == .none, isGoing,
-                progress.trend.isJump(percent: campaign.plan.stopPercent)
-            {
-                progress.hold(
-                    .stopped,
-                    "\(progress.trend.rejections) of its last "
-                        + "\(progress.trend.answers) answers rejected the push, the newest with "
-                        + "\(progress.lastStatus) \(progress.lastReason); mend the cause, then "
-                        + "resume or cancel it", now: now)
-                effects.campaignsStopped += 1
+            do throws(StoreError) {
+                try writeDown(key, &effects)
+            } catch {
+                // The answer is taken down all the same. What it was does not come into the counts,
+                // which are put right when the campaign comes to its end.
+                guard case .corrupt(let detail) = error else { throw error }
+                effects.passedOver(key.app, UserID(""), "campaign: \(detail)")
             }
-            let isLast = progress.counts.flying == 0 && progress.isPassDone
-            if isLast || progress.hold == .cancelled { progress.due = now }
-            progress.settle(now: now)
-            try transaction.put(progress)
         }
+    }
+
+    private func writeDown(
+        _ key: CampaignKey, _ effects: inout WakeEffects
+    ) throws(StoreError) {
+        guard
+            var progress = try transaction.record(
+                CampaignProgressRecord.self, key.columns, lock: .wait),
+            let campaign = try transaction.record(CampaignRecord.self, key.columns)
+        else { return }
+        for event in effects.campaigns where event.key == key { progress.count(event) }
+        let isGoing = progress.stage == .canary || progress.stage == .main
+        if progress.hold == .none, isGoing,
+            progress.trend.isJump(percent: campaign.plan.stopPercent)
+        {
+            progress.hold(
+                .stopped,
+                "\(progress.trend.rejections) of its last "
+                    + "\(progress.trend.answers) answers rejected the push, the newest with "
+                    + "\(progress.lastStatus) \(progress.lastReason); mend the cause, then "
+                    + "resume or cancel it", now: now)
+            effects.campaignsStopped += 1
+        }
+        let isLast = progress.counts.flying == 0 && progress.isPassDone
+        if isLast || progress.hold == .cancelled { progress.due = now }
+        progress.settle(
+            campaign.plan, now: now,
+            rest: try transaction.campaignRest(of: key.app, now: now))
+        try transaction.put(progress)
     }
 }
 

@@ -49,9 +49,15 @@ extension Work {
         _ = try stepPassingOver { () throws(RuleFailure) in
             let known = try self.stored(
                 try self.transaction.row(table, key: key, lock: .wait))
-            if var row = known {
-                try self.put(
-                    .timestamp(self.now + Self.unreadablePause), as: "due", of: &row, in: table)
+            if let row = known {
+                let again = ColumnValue.timestamp(self.now + Self.unreadablePause)
+                // Nor does a claim look at it until it can be read.
+                try self.stored(
+                    try self.transaction.put(
+                        table,
+                        table.row(
+                            table.row(row, with: again, as: "due"), with: .null,
+                            as: "sending_since")))
             }
         }
     }
@@ -70,7 +76,9 @@ extension Work {
         }
         let before = progress
         var work = 0
-        if progress.hold == .none, campaign.plan.startsAt + CampaignPlan.lifetime <= now {
+        if progress.hold != .cancelled, !progress.isOver,
+            campaign.plan.startsAt + CampaignPlan.lifetime <= now
+        {
             if let until = try stored(try WakeRules.endsWait(in: transaction, now: now)) {
                 // By a clock that may be ahead: it neither ends nor begins meanwhile.
                 progress.due = until
@@ -80,12 +88,14 @@ extension Work {
             progress.hold(.cancelled, "it was not over 30 days after its start", now: now)
             work = 1
         }
+        var rest: Timestamp?
         if progress.hold == .cancelled {
             work += try takeBack(&progress, campaign, budget, users)
-        } else {
-            work += try goOn(&progress, campaign, budget, users)
+        } else if progress.hold == .none {
+            rest = try stored(try transaction.campaignRest(of: progress.app, now: now))
+            if rest == nil { work += try goOn(&progress, campaign, budget, users) }
         }
-        progress.settle(now: now)
+        progress.settle(campaign.plan, now: now, rest: rest)
         if progress != before { try put(progress) }
         return work
     }
@@ -104,6 +114,10 @@ extension Work {
         if progress.hold == .cancelled {
             users = Set(try queuedRows(progress, limit: limit).map(\.user))
             if users.isEmpty { users = Set(try lostFlights(of: progress).map(\.user)) }
+        } else if progress.hold != .none {
+            return []
+        } else if try stored(try transaction.campaignRest(of: progress.app, now: now)) != nil {
+            return []
         } else if progress.isPassDone {
             users = Set(try lostFlights(of: progress).map(\.user))
         } else if progress.stage == .canary || progress.stage == .main, !progress.isPassDone {
@@ -361,9 +375,10 @@ extension Work {
     ) throws(RuleFailure) -> Int {
         let found = try queuedRows(progress, limit: min(budget, Self.devicesAtOnce))
         let rows = found.filter { users.contains($0.user) }
-        for var row in rows {
-            row.settle(.cancelled, now: now)
-            try put(row)
+        for push in rows {
+            try stored(
+                try transaction.put(
+                    CampaignPushRecord.table, push.settled(.cancelled, now: now)))
         }
         progress.counts.cancelled += UInt64(rows.count)
         progress.counts.waiting -= min(progress.counts.waiting, UInt64(rows.count))
@@ -391,17 +406,18 @@ extension Work {
 
     private func queuedRows(
         _ progress: CampaignProgressRecord, limit: Int
-    ) throws(RuleFailure) -> [CampaignPushRecord] {
-        try records(
-            CampaignPushRecord.self,
+    ) throws(RuleFailure) -> [CampaignPushRow] {
+        try rows(
+            CampaignPushRecord.table,
             Scan(
                 index: "campaign_push_queued",
-                prefix: [.app(progress.app), .identifier(progress.campaign)], limit: limit))
+                prefix: [.app(progress.app), .identifier(progress.campaign)], limit: limit)
+        ).map { CampaignPushRow($0) }
     }
 
     private func flying(_ progress: CampaignProgressRecord) throws(RuleFailure) -> Int {
-        try records(
-            CampaignPushRecord.self,
+        try rows(
+            CampaignPushRecord.table,
             Scan(
                 index: "campaign_push_sending",
                 prefix: [.app(progress.app), .identifier(progress.campaign)], limit: 1)

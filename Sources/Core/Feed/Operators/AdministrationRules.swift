@@ -148,7 +148,7 @@ extension Work {
                     until: self.now + self.limits.reconnectWindow))
         }
         let nodes = try nodesKnown()
-        try stored(try wakeRules.started(boot: boot, besides: nodes))
+        effects.note(try stored(try wakeRules.started(boot: boot, besides: nodes)))
         try step { () throws(RuleFailure) in try self.releaseDeliveries(besides: nodes + [boot]) }
         return .started(storeEpochHalf: half)
     }

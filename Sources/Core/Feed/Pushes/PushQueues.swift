@@ -34,6 +34,12 @@ struct PushQueues {
     private var due: [Queue] = []
     /// When we were last back from an outage.
     private var outageEnd: Timestamp?
+    /// Whether an app was suspended then.
+    private var suspensions: [AppID: Bool] = [:]
+    /// Rows that are due and cannot be read: they are to be put off.
+    private(set) var unreadable: [[ColumnValue]] = []
+    /// What else could not be read.
+    private(set) var effects = WakeEffects()
 
     private struct CredentialScope: Hashable {
         let app: AppID
@@ -53,13 +59,19 @@ struct PushQueues {
 
         var lane: PushClass { first.lane }
         var turn: PushTurn { first.turn }
-        var prefix: [ColumnValue] { Self.prefix(of: first) }
+        var prefix: [ColumnValue] { Self.prefix(of: first.row) }
 
-        static func prefix(of row: WakeRecord) -> [ColumnValue] {
-            [
-                .unsigned(row.lane.rawValue), .app(row.app), .unsigned(row.environment),
-                .text(row.topic), .unsigned(row.turn.rawValue),
-            ]
+        /// As the row stands in the index, be it readable or not.
+        static func prefix(of row: [ColumnValue]) -> [ColumnValue] {
+            ["lane", "app", "environment", "topic", "turn"].map {
+                WakeRecord.table.value(of: $0, in: row)
+            }
+        }
+
+        /// The place of a row of the index.
+        static func place(of row: [ColumnValue]) -> [ColumnValue] {
+            prefix(of: row)
+                + ["due", "user", "device"].map { WakeRecord.table.value(of: $0, in: row) }
         }
     }
 
@@ -142,8 +154,7 @@ struct PushQueues {
         let most = min(share, free ?? share)
         var rows: [WakeRecord] = []
         var isHeldBack = false
-        // Rows up to here have waited for us, not for their moment.
-        let old = queue.turn == .urgent ? nil : outageEnd
+        let old = try heldUp(queue)
         if let old {
             let limit = max(0, min(most, overdue))
             rows = try scan(queue, after: queue.takenOverdue, through: old, limit: limit)
@@ -166,8 +177,21 @@ struct PushQueues {
         return rows.map { DueRow(wake: $0, credential: credential) }
     }
 
+    /// Rows up to here have waited for us: neither for their moment, nor for their app, which was
+    /// suspended then.
+    private mutating func heldUp(_ queue: Queue) throws(StoreError) -> Timestamp? {
+        guard queue.turn != .urgent, let outageEnd, queue.oldest <= outageEnd else { return nil }
+        let app = queue.first.app
+        if suspensions[app] == nil {
+            suspensions[app] =
+                try transaction.record(MetaRecord.self, AppSuspension.key(of: app))
+                .map { AppSuspension($0).includes(outageEnd) } ?? false
+        }
+        return suspensions[app] == true ? nil : outageEnd
+    }
+
     /// Rows of the queue in order: after one of them, else past a moment, else from the first.
-    private func scan(
+    private mutating func scan(
         _ queue: Queue, after row: WakeRecord?, past moment: Timestamp? = nil,
         through last: Timestamp, limit: Int
     ) throws(StoreError) -> [WakeRecord] {
@@ -175,23 +199,39 @@ struct PushQueues {
         if let row, let due = row.due {
             after = [.timestamp(due), .user(row.user), .identifier(row.device)]
         }
-        return try transaction.records(
+        let found = try transaction.readable(
             WakeRecord.self,
             Scan(
                 index: "wake_by_lane", prefix: queue.prefix, after: after,
                 through: [.timestamp(last)], limit: limit))
+        for other in found.others { passOver(other) }
+        return found.records
     }
 
     /// What each queue's rows have in common in the index, due or not.
     static func prefixes(in snapshot: any StoreSnapshot) throws(StoreError) -> [[ColumnValue]] {
         var all: [[ColumnValue]] = []
         for _ in 0..<queuesMax {
-            let found = try snapshot.records(
-                WakeRecord.self, Scan(index: "wake_by_lane", after: all.last, limit: 1))
-            guard let first = found.first, first.due != nil else { break }
+            let found = try snapshot.rows(
+                WakeRecord.table, Scan(index: "wake_by_lane", after: all.last, limit: 1))
+            guard let first = found.first else { break }
             all.append(Queue.prefix(of: first))
         }
         return all
+    }
+
+    private mutating func passOver(_ found: (row: [ColumnValue], detail: String)) {
+        // A look at its queue may have found it before.
+        guard !unreadable.contains(found.row) else { return }
+        unreadable.append(found.row)
+        effects.passedOver(AppID(found.row[0].words), UserID(found.row[1].words), found.detail)
+    }
+
+    private static func due(of row: [ColumnValue]) -> Timestamp? {
+        guard case .integer(let due) = WakeRecord.table.value(of: "due", in: row) else {
+            return nil
+        }
+        return Timestamp(milliseconds: UInt64(max(0, due)))
     }
 
     /// The queues with something due that may be taken, in the order of the index.
@@ -202,22 +242,31 @@ struct PushQueues {
         var last = start
         var hasTurned = start == nil
         for _ in 0..<Self.queuesMax {
-            var found = try transaction.records(
-                WakeRecord.self,
+            var found = try transaction.rows(
+                WakeRecord.table,
                 Scan(
                     index: "wake_by_lane", after: last, through: hasTurned ? start : nil, limit: 1))
             if found.isEmpty, !hasTurned {
                 hasTurned = true
-                found = try transaction.records(
-                    WakeRecord.self, Scan(index: "wake_by_lane", through: start, limit: 1))
+                found = try transaction.rows(
+                    WakeRecord.table, Scan(index: "wake_by_lane", through: start, limit: 1))
             }
-            guard let first = found.first, let oldest = first.due else {
+            guard let row = found.first, let oldest = Self.due(of: row) else {
                 if before != nil { try forgetPlace() }
                 return ready
             }
-            last = Queue.prefix(of: first)
+            last = Queue.prefix(of: row)
             guard oldest <= now else {
                 nextDue = min(nextDue ?? oldest, oldest)
+                continue
+            }
+            let first: WakeRecord
+            do throws(StoreError) {
+                first = try WakeRecord(row: row)
+            } catch {
+                // The queue goes on behind it.
+                passOver((row, error.words))
+                last = Queue.place(of: row)
                 continue
             }
             let candidates = try credentials(of: first)
@@ -242,7 +291,7 @@ struct PushQueues {
                 try noteNextDue(of: queue)
             }
         }
-        if let last, let place = QueuePlace(prefix: last) {
+        if let last, let place = QueuePlace(prefix: Array(last.prefix(5))) {
             try transaction.keepHint(place.record)
             let rest = now + Self.restDelay
             nextDue = min(nextDue ?? rest, rest)
@@ -258,11 +307,11 @@ struct PushQueues {
 
     /// When the queue has its next one after those that are due.
     private mutating func noteNextDue(of queue: Queue) throws(StoreError) {
-        let next = try transaction.records(
-            WakeRecord.self,
+        let next = try transaction.rows(
+            WakeRecord.table,
             Scan(
                 index: "wake_by_lane", prefix: queue.prefix, after: [.timestamp(now)], limit: 1)
-        ).first?.due
+        ).first.flatMap { Self.due(of: $0) }
         if let next { nextDue = min(nextDue ?? next, next) }
     }
 
@@ -275,19 +324,31 @@ struct PushQueues {
         if let known = credentials[scope] {
             all = known
         } else {
-            // An app on its way out keeps its credentials for a moment, a suspended one for good.
-            let app = try transaction.record(AppRecord.self, [.app(row.app)])
-            let isOpen = app.map { !$0.isSuspended } ?? false
-            all =
-                isOpen
-                ? try transaction.records(
-                    PushCredentialRecord.self,
-                    Scan(
-                        prefix: [.app(row.app), .unsigned(row.environment)],
-                        limit: PushCredentialRecord.countMax)) : []
+            all = try isOpen(row.app) ? readableCredentials(scope) : []
             credentials[scope] = all
         }
         return all.filter { $0.hasTopic(row.topic) }.map { CredentialKey($0) }
+    }
+
+    /// An app on its way out keeps its credentials for a moment, a suspended one for good. One
+    /// whose row cannot be read is sent nothing.
+    private mutating func isOpen(_ app: AppID) throws(StoreError) -> Bool {
+        do throws(StoreError) {
+            return try transaction.record(AppRecord.self, [.app(app)]).map { !$0.isSuspended }
+                ?? false
+        } catch {
+            guard case .corrupt(let detail) = error else { throw error }
+            effects.passedOver(app, UserID(""), detail)
+            return false
+        }
+    }
+
+    private mutating func readableCredentials(
+        _ scope: CredentialScope
+    ) throws(StoreError) -> [PushCredentialRecord] {
+        let found = try transaction.pushCredentials(of: scope.app, scope.environment)
+        if let problem = found.problem { effects.passedOver(scope.app, UserID(""), problem) }
+        return found.readable
     }
 
     /// What is due in each class, counted up to a bound: before the claim it belongs to.

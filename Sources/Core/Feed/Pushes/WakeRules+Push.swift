@@ -26,6 +26,9 @@ extension WakeRules {
         claimed.more = queues.isMore
         claimed.blocked = queues.blocked
         claimed.nextDue = queues.nextDue
+        effects += queues.effects
+        let unreadable = queues.unreadable.sorted { SortKey($0) < SortKey($1) }
+        for row in unreadable where try putOffUnreadable(row, &claimed) { claimed.more = true }
         if request.countsQueues {
             claimed.queues = try queues.depths() + [campaigns.depth].compactMap { $0 }
         }
@@ -51,6 +54,27 @@ extension WakeRules {
         return (claimed, effects)
     }
 
+    /// What cannot be read of a device seldom mends itself: its row is out of the way for a while,
+    /// and no claim meets it until then.
+    ///
+    /// - Returns: `false`: another transaction holds something of it.
+    private func putOffUnreadable(
+        _ found: [ColumnValue], _ claimed: inout ClaimedPushes
+    ) throws(StoreError) -> Bool {
+        let (table, again) = (WakeRecord.table, now + ClaimedPushes.unreadablePause)
+        let isDone = try transaction.passingOver { () throws(StoreError) in
+            let key = Array(found.prefix(table.keyCount))
+            try transaction.hold(UserRecord.table, key: Array(key.prefix(2)))
+            guard let row = try transaction.row(table, key: key, lock: .none),
+                table.value(of: "due", in: row) == table.value(of: "due", in: found)
+            else { return }
+            try transaction.put(table, table.row(row, with: .timestamp(again), as: "due"))
+        } unreadable: { _ in
+        }
+        claimed.comeAgain(at: isDone ? again : now + ClaimedPushes.heldPause)
+        return isDone
+    }
+
     /// In the lock order. They are few, so that a claim that ends with its turn leaves those that
     /// were due last. A push of which another transaction holds something is due as before.
     private func claim(
@@ -61,7 +85,7 @@ extension WakeRules {
             let claim = Claim(owner: request.boot, id: request.ids[claimed.jobs.count])
             var job: PushJob?
             var found = WakeEffects()
-            var pause = ClaimedPushes.heldPause
+            var isUnreadable = false
             let isDone = try transaction.passingOver { () throws(StoreError) in
                 // The user's row first: a publish holds it while it looks at the same device.
                 let user = try transaction.record(
@@ -70,11 +94,12 @@ extension WakeRules {
                     row, claim, subjects, isSuspended: user?.isSuspended ?? false)
             } unreadable: {
                 effects.passedOver(row.wake.app, row.wake.user, $0)
-                pause = ClaimedPushes.unreadablePause
+                isUnreadable = true
             }
+            if isUnreadable, try putOffUnreadable(row.wake.row, &claimed) { continue }
             guard isDone else {
                 held += 1
-                claimed.comeAgain(at: now + pause)
+                claimed.comeAgain(at: now + ClaimedPushes.heldPause)
                 continue
             }
             if let job { claimed.jobs.append(job) }
@@ -163,7 +188,7 @@ extension WakeRules {
         }
         let choice = AlertChoice(
             message: alert.message, id: alert.push, isUrgent: alert.isUrgent,
-            isTimed: alert.isTimed, waitsSince: since)
+            isTimed: alert.isTimed, waitsSince: since, goesOn: try step.goesOn(alert))
         try step.perform(
             step.machine.claimAlert(choice, unread: unread, claim: claim, now: step.now))
         guard step.sends == .alert else { return nil }
@@ -258,7 +283,7 @@ extension WakeRules {
                 status: status, reason: reason, timestamp: timestamp, failures: row.failures,
                 kind: row.flight ?? .silent, retryAfter: retryAfter)
             return (answer, effects)
-        case .unanswered:
+        case .unanswered, .lost:
             return (.retryLater(after: WakePolicy.unansweredDelay, step: .none), effects)
         case .notSent:
             return (.retryLater(after: WakePolicy.unsentDelay, step: .none), effects)

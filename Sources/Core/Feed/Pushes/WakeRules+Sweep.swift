@@ -28,23 +28,27 @@ extension WakeRules {
     }
 
     /// Start of a process: what other boots had in flight is not waited for unless their node is
-    /// there, and the time since the last `alive_at` counts as a gap if it is one.
+    /// there, and the time since the last `alive_at` counts as a gap if it is one. What cannot be
+    /// read of a device keeps no process from its start.
     ///
     /// - Parameter nodes: those that are there.
-    func started(boot: BootID, besides nodes: [BootID]) throws(StoreError) {
-        if let lastAlive = try moment(Self.aliveName) { try extendGraces(lastAlive) }
-        _ = try keepAlive()
+    func started(boot: BootID, besides nodes: [BootID]) throws(StoreError) -> WakeEffects {
+        var effects = WakeEffects()
+        if let lastAlive = try moment(Self.aliveName) { effects += try extendGraces(lastAlive) }
+        effects += try keepAlive()
         // Further ones wait for the end of their leases.
-        let rows = try transaction.records(
+        let rows = try transaction.readable(
             WakeRecord.self, Scan(index: "wake_by_owner", limit: Self.gapStep))
-        let others = rows.filter { row in
+        effects.passedOver(rows)
+        let others = rows.records.filter { row in
             row.owner != boot && !nodes.contains { $0 == row.owner }
         }
-        try onEachDevice(of: others) { step throws(StoreError) in
+        effects += try onEachDevice(of: others) { step throws(StoreError) in
             if let owner = step.row.owner, owner != boot, !nodes.contains(owner) {
                 step.machine.ownerGone(now: now)
             }
         }
+        return effects
     }
 
     /// A node is gone: what it had in flight is not waited for. Of more than a turn takes the rest
@@ -114,20 +118,24 @@ extension WakeRules {
     }
 
     /// Graces that ran while the process was not there; a gap is treated after this.
-    private func extendGraces(_ lastAlive: Timestamp) throws(StoreError) {
-        guard now.since(lastAlive) <= Self.aliveInterval + Self.gapTolerance else { return }
-        let rows = try transaction.records(
+    private func extendGraces(_ lastAlive: Timestamp) throws(StoreError) -> WakeEffects {
+        var effects = WakeEffects()
+        guard now.since(lastAlive) <= Self.aliveInterval + Self.gapTolerance else { return effects }
+        let rows = try transaction.readable(
             WakeRecord.self, Scan(index: "wake_by_waiting", limit: Self.gapStep))
         guard rows.count < Self.gapStep else {
             // Too many to look at before anybody is served: they are treated as after a gap.
-            return try transaction.savepoint { () throws(StoreError) in
+            try transaction.savepoint { () throws(StoreError) in
                 _ = try transaction.record(MetaRecord.self, [.text(Self.gapName)], lock: .wait)
                 try transaction.put(MetaRecord(name: Self.gapName, number: now.milliseconds))
             }
+            return effects
         }
-        try onEachDevice(of: rows) { step throws(StoreError) in
+        effects.passedOver(rows)
+        effects += try onEachDevice(of: rows.records) { step throws(StoreError) in
             step.machine.serviceStarted(lastAlive: lastAlive, now: now)
         }
+        return effects
     }
 
     /// Until when an accepted wake may have met a gap; `nil`: no gap is open.
@@ -367,15 +375,23 @@ extension WakeRules {
         }
     }
 
-    /// The same for all of them, none passed over: at the start of a process.
+    /// The same for all of them at the start of a process: none is passed over but one that cannot
+    /// be read.
     private func onEachDevice(
         of rows: [WakeRecord], _ body: (inout WakeStep) throws(StoreError) -> Void
-    ) throws(StoreError) {
+    ) throws(StoreError) -> WakeEffects {
+        var effects = WakeEffects()
         for row in rows.sorted(by: { $0.precedes($1) }) {
-            try transaction.savepoint { () throws(StoreError) in
-                _ = try onDevice(of: row, body)
+            do throws(StoreError) {
+                try transaction.savepoint { () throws(StoreError) in
+                    _ = try onDevice(of: row, body)
+                }
+            } catch {
+                guard case .corrupt(let detail) = error else { throw error }
+                effects.passedOver(row.app, row.user, detail)
             }
         }
+        return effects
     }
 
     /// The caller holds a savepoint.

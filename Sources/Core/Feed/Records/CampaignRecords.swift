@@ -160,8 +160,8 @@ public struct CampaignCounts: StoredBytes, Equatable {
 
 /// How far a campaign got.
 ///
-/// Invariants: `due` is null exactly while only somebody else's doing can bring it further;
-/// `sendingSince` is null exactly while nothing of it may be claimed.
+/// Invariants: `due` is null exactly when it is over; `sendingSince` is null while nothing of it
+/// may be claimed.
 public struct CampaignProgressRecord: Record, Equatable {
     public var app: AppID
     public var campaign: CampaignID

@@ -139,6 +139,9 @@ extension MetaRecord {
     /// With an app's name: `number` is the time at which its last reset has its turn.
     static let resetsPrefix = "resets/"
 
+    /// With an app's name: its `AppSuspension`.
+    static let suspensionsPrefix = "suspensions/"
+
     /// With an app's name: `number` is the last that one of its batches of announcements had.
     static let batchesPrefix = "announcement_batches/"
 

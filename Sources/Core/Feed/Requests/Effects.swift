@@ -114,6 +114,13 @@ public struct WakeEffects: Equatable, Sendable {
             UnreadableRow(app: app, user: user, conversation: .none, detail: detail))
     }
 
+    /// Rows of users, of a table whose key begins with app and user.
+    mutating func passedOver<R: Record>(_ found: ReadableRows<R>) {
+        for (row, detail) in found.others {
+            passedOver(AppID(row[0].words), UserID(row[1].words), detail)
+        }
+    }
+
     public static func += (effects: inout WakeEffects, more: WakeEffects) {
         effects.isDue = effects.isDue || more.isDue
         effects.demotions += more.demotions

@@ -176,6 +176,7 @@ extension Work {
     func forgetRemoval(of app: AppID) throws(RuleFailure) {
         let prefixes = [
             MetaRecord.batchesPrefix, MetaRecord.latenciesPrefix, MetaRecord.resetsPrefix,
+            MetaRecord.suspensionsPrefix,
             MetaRecord.removedPrefix, MetaRecord.tokenFeedbackPrefix,
         ]
         let base = MetaRecord.numberBaseName

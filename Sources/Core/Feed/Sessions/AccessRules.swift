@@ -63,19 +63,34 @@ extension Work {
         row.isSuspended = true
         try put(row)
         try endSessions(SessionEndRecord(app: app, cause: .suspended))
+        try note(AppSuspension(since: now), of: app)
     }
 
     func resumeApp(_ app: AppID) throws(RuleFailure) {
         guard var row = try record(AppRecord.self, [.app(app)], lock: .wait) else {
             throw .refused(.notFound, "no such app")
         }
+        let wasSuspended = row.isSuspended
         row.isSuspended = false
         try put(row)
         let ends = SessionEndRecord(app: app, cause: .suspended).key
         _ = try record(SessionEndRecord.self, ends, lock: .wait)
         try delete(SessionEndRecord.self, ends)
+        try resumeCampaigns(of: app)
+        if wasSuspended {
+            let known = try record(MetaRecord.self, AppSuspension.key(of: app), lock: .wait)
+            var suspension =
+                known.map { AppSuspension($0) } ?? AppSuspension(since: Timestamp(milliseconds: 0))
+            suspension.until = now
+            try put(suspension.record(of: app))
+        }
         effects.background.formUnion([.campaigns, .pushes])
         try resumeWebhooks(of: app)
+    }
+
+    private func note(_ suspension: AppSuspension, of app: AppID) throws(RuleFailure) {
+        _ = try record(MetaRecord.self, AppSuspension.key(of: app), lock: .wait)
+        try put(suspension.record(of: app))
     }
 
     private func lockKnownUser(_ app: AppID, _ user: UserID) throws(RuleFailure) -> UserRecord {

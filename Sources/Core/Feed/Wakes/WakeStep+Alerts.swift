@@ -126,7 +126,11 @@ extension WakeStep {
             let rows =
                 if !urgent.isEmpty { urgent } else if machine.isSessionCounted {
                     try express(.timed, limit: Self.queueMax, besides: past)
-                } else { try queue(limit: Self.queueMax, besides: past) }
+                } else {
+                    // An edit moves an alert up in the feed, and not in the order of leaving.
+                    try queue(limit: Self.queueMax, besides: past)
+                        .sorted { $1.isNewer(than: $0) }
+                }
             guard !rows.isEmpty else { return .later(now + WakePolicy.connectedDelay) }
             switch try choose(among: rows, besides: past) {
             case .failure(let later): return .later(later.time)
@@ -167,12 +171,17 @@ extension WakeStep {
     ) throws(StoreError) -> [AlertRecord] {
         let isConnected = machine.isSessionCounted
         if isConnected, let due = row.urgentDue, now < due { return [] }
+        var waiting = try express(.urgent, limit: 1, besides: past)
         // Behind one that is over, or that waits, there may be more: they are looked at together.
-        let limit = past.count == 0 && !isConnected ? 1 : Self.queueMax
-        let waiting = try express(.urgent, limit: limit, besides: past)
-        let ready = isConnected ? waiting.filter { $0.ackMoment(now: now) <= now } : waiting
-        guard ready.isEmpty else { return ready }
-        var later = waiting.map { $0.ackMoment(now: now) }
+        if past.count > 0 || isConnected || waiting.contains(where: { $0.push != nil }) {
+            waiting = try express(.urgent, limit: Self.queueMax, besides: past)
+        }
+        let ready = waiting.filter { urgentMoment(of: $0) <= now }
+        // The one that APNs has just not taken is behind the others, whatever is wrong with it.
+        guard ready.isEmpty else {
+            return ready.filter { !isLastTried($0) } + ready.filter { isLastTried($0) }
+        }
+        var later = waiting.map { urgentMoment(of: $0) }
         if past.hasUrgent, let until = past.until { later.append(until) }
         if let next = later.min() {
             machine.putOffUrgent(until: next, now: now)
@@ -180,6 +189,33 @@ extension WakeStep {
             machine.noUrgentWaits(now: now)
         }
         return []
+    }
+
+    /// When an urgent alert that waits may leave: beside a session there is the time in which an
+    /// ACK may cover it, and one that was tried waits for what that met.
+    private func urgentMoment(of alert: AlertRecord) -> Timestamp {
+        let moment = machine.isSessionCounted ? alert.ackMoment(now: now) : now
+        return alert.push == nil ? moment : max(moment, row.alertNotBefore)
+    }
+
+    /// The device's last push was of this alert.
+    private func isLastTried(_ alert: AlertRecord) -> Bool { alert.push == row.flightWake }
+
+    /// Whether what this urgent alert meets is counted on from what the last push met: that one was
+    /// of an urgent alert, too, which still waits.
+    func goesOn(_ alert: AlertRecord) throws(StoreError) -> Bool {
+        guard alert.isUrgent, alert.push != nil, !isLastTried(alert) else { return false }
+        let last = try transaction.record(AlertRecord.self, alertKey(row.flightMessage))
+        return last.map { $0.isUrgent && $0.phase == .queued && isLastTried($0) } ?? false
+    }
+
+    /// APNs did not take an alert: of the urgent ones each waits for what it met itself.
+    mutating func decideUrgentWait() throws(StoreError) {
+        guard row.alertsQueued > 0 else { return }
+        let waiting = try express(.urgent, limit: Self.queueMax, besides: PastAlerts())
+        // The session may end before the one that was tried has its turn: that is seen then.
+        let next = waiting.map { $0.push == nil ? urgentMoment(of: $0) : row.alertNotBefore }.min()
+        machine.urgentWait(until: next, now: now)
     }
 
     /// Cancels every alert among `rows` that is of somebody whom the user blocks: there may be

@@ -10,9 +10,15 @@ extension WakeStep {
         _ campaign: CampaignID, _ settlement: CampaignSettlement
     ) throws(StoreError) {
         let key = device.wakeKey + [.identifier(campaign)]
-        guard var push = try transaction.record(CampaignPushRecord.self, key),
-            push.phase == .sending
-        else { return }
+        let found: CampaignPushRecord?
+        do throws(StoreError) {
+            found = try transaction.record(CampaignPushRecord.self, key)
+        } catch {
+            // The campaign gives it up; the device's own pushes do not wait for that.
+            guard case .corrupt(let detail) = error else { throw error }
+            return effects.passedOver(device.app, device.user, "campaign: \(detail)")
+        }
+        guard var push = found, push.phase == .sending else { return }
         var event = CampaignEvent(
             app: device.app, campaign: campaign, kind: .accepted, isCanary: push.isCanary)
         if case .answered(let status, let reason, let timestamp, _) = reply, status != 200 {
@@ -20,7 +26,7 @@ extension WakeStep {
             push.reason = String(reason.prefix(64))
             let isRejection =
                 switch PushAnswer(
-                    status: status, reason: reason, timestamp: timestamp, failures: 0)
+                    status: status, reason: reason, timestamp: timestamp)
                 {
                 case .accepted, .retryLater: settlement == .refused
                 case .deadToken, .pauseCredential, .pauseTopic, .ourBug: true
@@ -36,7 +42,8 @@ extension WakeStep {
             push.push = answeredID ?? row.flightWake
             push.settle(.sent, now: now)
         case .queuedAgain(let due):
-            if reply == .notSent { push.attempts -= min(1, push.attempts) }
+            // Nor is a lease that ended a try of the push: no reply is told of it.
+            if reply == .notSent || reply == nil { push.attempts -= min(1, push.attempts) }
             if push.attempts >= Self.attemptsMax {
                 event.kind = .refused
                 push.settle(.refused, now: now)

@@ -96,7 +96,9 @@ struct WakeStep {
                         entry, due: due, isUrgent: isUrgent, isUrgent ? .urgent : cause)
                 }
             case .alertPending: try alertPending(cause)
-            case .settleAlert(let message, let settlement): try settle(message, settlement)
+            case .settleAlert(let message, let settlement):
+                try settle(message, settlement)
+                if settlement != .sent { try decideUrgentWait() }
             case .settleCampaign(let campaign, let settlement):
                 try settle(campaign, settlement)
             case .dropAlerts: try dropAlerts(atMost: AlertRoom.droppedMax)
@@ -176,14 +178,17 @@ extension WakeStep {
             fresh.append((entry, message))
         }
         var queued = 0
-        var number = fresh.isEmpty ? 0 : try makeRoom() + UInt64(fresh.count)
-        for (entry, message) in fresh {
+        let number = fresh.isEmpty ? 0 : try makeRoom() + UInt64(fresh.count) - 1
+        // The order of their places is that of the feed, newest first. Told they are in the order
+        // in which they came, which an edit does not change.
+        let came = fresh.enumerated()
+            .sorted { $0.element.entry.firstSeq > $1.element.entry.firstSeq }
+        for (age, (place, (entry, message))) in came.enumerated() {
             let (phase, summary) = AlertSummary.pending(place: queued)
             if phase == .queued { queued += 1 }
             var alert = makeAlert(entry, message, phase)
-            // Newest first: the order of their places is that of the feed.
-            number -= 1
-            alert.number = number
+            alert.queuedAt = now - min(UInt64(age), now.milliseconds)
+            alert.number = number - UInt64(place)
             alert.summary = summary
             alert.cause = cause
             try transaction.put(alert)
@@ -195,14 +200,18 @@ extension WakeStep {
         _ message: MessageID, _ settlement: AlertSettlement
     ) throws(StoreError) {
         var alert = try transaction.record(AlertRecord.self, alertKey(message))
-        if settlement == .unanswered { alert?.tries += 1 }
+        switch settlement {
+        case .unanswered: alert?.tries += 1
+        // It is no try of the push: it only may be on the screen.
+        case .lost: if alert?.tries == 0 { alert?.tries = 1 }
+        case .sent, .queuedAgain, .refused: break
+        }
         guard var alert, alert.phase == .sending else {
             // It left before it was read, muted or covered: it is on the screen, or will be.
             if settlement == .sent { alert?.sentAt = now }
-            if let alert, settlement == .sent || settlement == .unanswered {
-                try transaction.put(alert)
-            }
-            if settlement == .unanswered { machine.unansweredAlertWent(now: now) }
+            let isUnanswered = settlement == .unanswered || settlement == .lost
+            if let alert, settlement == .sent || isUnanswered { try transaction.put(alert) }
+            if isUnanswered { machine.unansweredAlertWent(now: now) }
             return
         }
         switch settlement {
@@ -210,8 +219,7 @@ extension WakeStep {
         case .unanswered where alert.tries >= WakePolicy.unansweredMax:
             machine.alertLeft(now: now)
             return try settleSent(&alert)
-        case .unanswered: try queueAgain(&alert)
-        case .queuedAgain: try queueAgain(&alert)
+        case .unanswered, .lost, .queuedAgain: try queueAgain(&alert)
         case .refused:
             // Those that it would have told of are told by another.
             machine.alertsChanged(queued: 1, open: 0, now: now)
@@ -231,7 +239,6 @@ extension WakeStep {
         // Who waits by then is decided then.
         if alert.summary == .conversation || alert.summary == .device { alert.summary = .none }
         machine.alertsChanged(queued: 1, open: 0, now: now)
-        if alert.isUrgent { machine.urgentCame(due: row.alertNotBefore, now: now) }
         try transaction.put(alert)
     }
 

@@ -11,6 +11,9 @@ public enum PushKind: UInt64, StoredNumber, CaseIterable {
     case badge = 3
     /// A text for many devices; its row is the campaign's.
     case campaign = 4
+
+    /// It changes what the device shows, and is owed to the device until it does.
+    var isShown: Bool { self == .alert || self == .badge }
 }
 
 /// The queues of the gateway, best first. Each has streams and connections of its own, so that

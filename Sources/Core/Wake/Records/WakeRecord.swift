@@ -63,7 +63,7 @@ public struct WakeRecord: Record, Equatable {
     /// Rises with each claim.
     public var attempt: UInt64 = 0
     /// Refusals in a row that were worth a retry.
-    public var failures: UInt64 = 0
+    public var failures = RefusalCount()
     /// Derived: the queue in which it waits while `due` is there.
     public var lane: PushClass = .wake
     /// The APNs environment of the device's token: the raw value of its kind.
@@ -82,7 +82,8 @@ public struct WakeRecord: Record, Equatable {
     public var turn: PushTurn = .plain
     /// When an urgent alert may leave; `nil`: none is known to wait.
     public var urgentDue: Timestamp?
-    /// Alerts that are not urgent wait until then for APNs; no upsert lowers it.
+    /// Alerts that are not urgent, or were tried before, wait until then for APNs; no upsert lowers
+    /// it.
     public var alertNotBefore: Timestamp = .zero
     /// Pushes in a row that got no answer.
     public var unanswered: UInt64 = 0
