@@ -1,9 +1,10 @@
-import Feed
 import MemoryStore
 import Model
 import Testing
 import Wake
 import Wire
+
+@testable import Feed
 
 /// What leaves first, and how fast, when many pushes wait.
 @Suite struct BacklogTests {
@@ -102,6 +103,26 @@ import Wire
             pushes.world.pass(10_000)
             try pushes.tick()
         }
+        #expect(try claimAll(pushes).count == 200)
+    }
+
+    /// A node of an earlier version has resumed the app and knows nothing of this row; or the row
+    /// cannot be read. The rate stays, and nobody's pushes are held up.
+    @Test(arguments: [true, false])
+    func aSuspensionThatHasNoEndCountsForNothing(isReadable: Bool) throws {
+        let (pushes, room) = try crowd(250)
+        try pushes.world.publish("1", to: room, from: "anna")
+        try pushes.world.finishFanOut()
+        try pushes.world.tamper { transaction throws(StoreError) in
+            var row = MetaRecord(
+                name: MetaRecord.suspensionsPrefix + World.app.name,
+                number: pushes.world.now.milliseconds, bytes: []
+            ).row
+            if !isReadable { row[1] = .integer(-1) }
+            try transaction.put(MetaRecord.table, row)
+        }
+        pushes.world.pass(10_000)
+        try pushes.tick()
         #expect(try claimAll(pushes).count == 200)
     }
 

@@ -84,6 +84,36 @@ struct EndedConversationTests {
         #expect(made.code == 0 && made.object == again.conversation?.bytes)
     }
 
+    /// A deleted participant has no tombstone any more, and a row for a while; and a version before
+    /// this one left rows behind.
+    @Test func rowsWithoutATombstoneKeepNoName() throws {
+        let a = try world.login("a", DeviceID(high: 1, low: 1)).session
+        let room: ConversationID = world.fresh()
+        let create = CreateConversation(conversation: room, participants: ["b"])
+        #expect(try world.mutate(a, 1, .createConversation(create)).code == 0)
+        #expect(try world.end(room).refusal == nil)
+        try world.retain()
+        try world.ask(.deleteUser(app: World.app, UserID("b"), idempotency: nil))
+        while try !world.all(UserDeletionRecord.self).isEmpty {
+            try world.finishFanOut()
+            try world.ask(.continueDeletions(rows: 100))
+        }
+        try world.tamper { transaction throws(StoreError) in
+            let key: [ColumnValue] = [.app(World.app), .identifier(room), .text("b")]
+            var row = try transaction.row(ParticipantRecord.table, key: key, lock: .none)!
+            row[2] = .text("z")
+            try transaction.put(ParticipantRecord.table, row)
+        }
+        try world.ask(
+            .acknowledge(
+                Acknowledge(session: a, applied: try world.head("a"), completesSync: true)))
+        world.pass(31 * Self.day)
+        try world.retain()
+        let row = try #require(
+            try world.all(ConversationRecord.self).first { $0.conversation == room })
+        #expect(row.creator == "" && row.deletedBy == "")
+    }
+
     /// A user who left before keeps the own entry; the others' go when no device needs them.
     @Test func whoLeftBeforeTheEndKeepsTheOwnMembershipAlone() throws {
         let c = try world.login("c", DeviceID(high: 1, low: 3)).session

@@ -104,6 +104,24 @@ struct NameReuseTests {
         #expect(try world.all(UserRecord.self).allSatisfy { $0.user.name != "bob" })
     }
 
+    /// Nothing of the new user's joining is in the feed yet.
+    @Test func aNewUserWhoIsJoiningIsDeleted() throws {
+        #expect(
+            try world.ask(.deleteUser(app: World.app, UserID("bob"), idempotency: nil)) == .done)
+        try finish()
+        world.limits.directRecipients = 0
+        #expect(try world.add(["bob"], to: id).refusal == nil)
+        #expect(try world.all(UserRecord.self).allSatisfy { $0.user.name != "bob" })
+        #expect(
+            try world.ask(.deleteUser(app: World.app, UserID("bob"), idempotency: nil)) == .done)
+        try finish()
+        #expect(try world.all(UserRecord.self).allSatisfy { $0.user.name != "bob" })
+        #expect(
+            try world.all(ParticipantRecord.self).allSatisfy {
+                $0.user.name != "bob" || $0.leftRevision != nil
+            })
+    }
+
     /// The end of a conversation leaves memberships as they were, and says who ended it.
     @Test func theNameGoesFromWhatHasEnded() throws {
         let bob = try world.login("bob", DeviceID(high: 1, low: 9)).session

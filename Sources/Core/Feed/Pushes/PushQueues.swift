@@ -183,9 +183,15 @@ struct PushQueues {
         guard queue.turn != .urgent, let outageEnd, queue.oldest <= outageEnd else { return nil }
         let app = queue.first.app
         if suspensions[app] == nil {
-            suspensions[app] =
-                try transaction.record(MetaRecord.self, AppSuspension.key(of: app))
-                .map { AppSuspension($0).includes(outageEnd) } ?? false
+            suspensions[app] = false
+            do throws(StoreError) {
+                suspensions[app] =
+                    try transaction.record(MetaRecord.self, AppSuspension.key(of: app))
+                    .map { AppSuspension($0).includes(outageEnd) } ?? false
+            } catch {
+                // The app's pushes keep the rate then: nobody else's are held up.
+                guard case .corrupt = error else { throw error }
+            }
         }
         return suspensions[app] == true ? nil : outageEnd
     }

@@ -26,8 +26,9 @@ struct AppSuspension {
             bytes: until.map { Identifier<Never>(high: 0, low: $0.milliseconds).bytes } ?? [])
     }
 
-    /// Whether the app was suspended then.
+    /// Whether the app was suspended then. Nothing of a suspended app is claimed: where there is no
+    /// end, a node of an earlier version has resumed the app.
     func includes(_ moment: Timestamp) -> Bool {
-        since < moment && until.map { moment <= $0 } ?? true
+        since < moment && until.map { moment <= $0 } ?? false
     }
 }

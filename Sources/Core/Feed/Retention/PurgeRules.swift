@@ -244,7 +244,7 @@ extension Work {
             }
             return left.user == right.user ? left.seq < right.seq : left.user < right.user
         }
-        try lockConversations(toldOfBy: sorted)
+        let ended = try lockEnded(toldOfBy: sorted)
         var feed: OpenFeed?
         var needed: UInt64 = 0
         var looked = 0
@@ -262,7 +262,7 @@ extension Work {
                 if let before = feed?.user.compactedThrough {
                     feed?.user.compactedThrough = max(before, current.seq)
                 }
-                if current.tellsOfConversation { try forgetMembership(toldOfBy: current) }
+                try forgetMembership(toldOfBy: current, in: ended)
             } else {
                 current.expiresAt = now + limits.tombstoneDelay
                 try put(current)

@@ -79,28 +79,41 @@ extension Work {
             guard case .until(let name, let index) = table.retention,
                 let column = table.columns.firstIndex(where: { $0.name.isExactly(name) })
             else { continue }
-            let scan = Scan(index: index, through: [.timestamp(now)], limit: limit - count)
-            let done = try stepPassingOver { () throws(RuleFailure) in
-                var devices: [[ColumnValue]] = []
-                var count = try self.deleteRows(of: table, scan) { row in
-                    // It may have been given more time since it was found.
-                    guard case .integer(let until) = row[column],
-                        UInt64(max(0, until)) <= self.now.milliseconds
-                    else { return false }
-                    guard table == DeviceRecord.table else { return true }
-                    // Each has tags that go with it; the others are found again.
-                    guard devices.count < Self.devicesPerStep else { return false }
-                    devices.append(Array(row.prefix(3)))
-                    return true
-                }
-                for device in devices { count += try self.deleteTags(of: device) }
-                return count
-            } unreadable: { detail in
-                self.notePassedOver(AppID(""), "retention, \(table.name): \(detail)")
-            }
-            count += done ?? 0
+            // Each device has tags that go with it.
+            let most = table == DeviceRecord.table ? Self.devicesPerStep : limit
+            var found = 0
+            repeat {
+                let scan = Scan(
+                    index: index, through: [.timestamp(now)], limit: min(most, limit - count))
+                let step = try deleteExpired(of: table, column, scan)
+                found = step.found
+                count += step.rows
+            } while found == most && count < limit && !isSpent
         }
         return (count, count >= limit)
+    }
+
+    /// - Returns: the number of rows found, and of these and those deleted with them.
+    private func deleteExpired(
+        of table: Table, _ column: Int, _ scan: Scan
+    ) throws(RuleFailure) -> (found: Int, rows: Int) {
+        let done = try stepPassingOver { () throws(RuleFailure) in
+            var devices: [[ColumnValue]] = []
+            let found = try self.deleteRows(of: table, scan) { row in
+                // It may have been given more time since it was found.
+                guard case .integer(let until) = row[column],
+                    UInt64(max(0, until)) <= self.now.milliseconds
+                else { return false }
+                if table == DeviceRecord.table { devices.append(Array(row.prefix(3))) }
+                return true
+            }
+            var rows = found
+            for device in devices { rows += try self.deleteTags(of: device) }
+            return (found: found, rows: rows)
+        } unreadable: { detail in
+            self.notePassedOver(AppID(""), "retention, \(table.name): \(detail)")
+        }
+        return done ?? (0, 0)
     }
 
     /// The device is forgotten: nobody asks for what it was tagged with. Its user is locked.

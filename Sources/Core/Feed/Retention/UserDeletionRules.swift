@@ -22,9 +22,10 @@ extension Work {
                 ParticipantRecord.self,
                 Scan(index: "participant_by_user", prefix: key, limit: 1))
             try require(!memberships.isEmpty, .notFound, "no such user")
-            // A deleted user, whose name stands in the ended memberships for a while.
-            try require(
-                try record(NameErasureRecord.self, key) == nil, .notFound, "no such user")
+            // The name of a deleted user stands in memberships that are over for a while.
+            if try record(NameErasureRecord.self, key) != nil {
+                try require(try takesPart(user, app), .notFound, "no such user")
+            }
         }
         // Asked again while it is carried out.
         guard known.deletingSince == nil else { return .done }
@@ -39,6 +40,26 @@ extension Work {
                 announcements: batches.first?.number ?? 0))
         effects.background.insert(.deletions)
         return .done
+    }
+
+    /// Whether a conversation that goes on has the user, also where the joining has not come into
+    /// the feed yet.
+    private func takesPart(_ user: UserID, _ app: AppID) throws(RuleFailure) -> Bool {
+        var after: [ColumnValue]?
+        repeat {
+            let found = try records(
+                ParticipantRecord.self,
+                Scan(
+                    index: "participant_by_user", prefix: [.app(app), .user(user)], after: after,
+                    limit: Self.lookedStep))
+            for member in found where member.leftRevision == nil {
+                let key: [ColumnValue] = [.app(app), .identifier(member.conversation)]
+                if try record(ConversationRecord.self, key)?.deletedAt == nil { return true }
+            }
+            guard found.count == Self.lookedStep, let last = found.last else { return false }
+            after = [.identifier(last.conversation)]
+        } while !isSpent
+        return false
     }
 
     /// Goes on with what is decided until about `rows` rows are written or deleted. A deletion
