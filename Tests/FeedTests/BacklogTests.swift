@@ -123,7 +123,11 @@ import Wire
         }
         pushes.world.pass(10_000)
         try pushes.tick()
+        var told: [UnreadableRow] = []
+        pushes.world.committed = { told += $0.flatMap(\.effects.unreadable) }
+        defer { pushes.world.committed = { _ in } }
         #expect(try claimAll(pushes).count == 200)
+        #expect(told.isEmpty == isReadable, "whoever runs the server is told of it")
     }
 
     @Test func urgentAlertsDoNotWaitForTheRateAfterAnOutage() throws {

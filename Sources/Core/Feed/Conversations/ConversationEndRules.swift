@@ -43,7 +43,7 @@ extension Work {
         return member?.joinedRevision == Self.firstRevision
     }
 
-    /// Of the change that brings the first participants.
+    /// The revision of the change that brings the first participants, the creator among them.
     private static let firstRevision: UInt64 = 1
 
     /// The messages up to now, for this user on all the own devices; the conversation comes back

@@ -190,7 +190,8 @@ struct PushQueues {
                     .map { AppSuspension($0).includes(outageEnd) } ?? false
             } catch {
                 // The app's pushes keep the rate then: nobody else's are held up.
-                guard case .corrupt = error else { throw error }
+                guard case .corrupt(let detail) = error else { throw error }
+                effects.passedOver(app, UserID(""), detail)
             }
         }
         return suspensions[app] == true ? nil : outageEnd

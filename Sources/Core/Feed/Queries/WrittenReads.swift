@@ -11,10 +11,10 @@ extension PageReader {
         by user: UserID, _ app: AppID, after: WrittenPlace?, _ limit: Int, bytes: Int,
         _ limits: RuleLimits
     ) throws(StoreError) -> BackendReading? {
-        guard try isThere(user, app) else { return nil }
         let known = try snapshot.record(UserRecord.self, [.app(app), .user(user)])
+        guard let known, known.deletingSince == nil else { return nil }
         var search = WrittenSearch(
-            since: known?.createdAt ?? now, limit: limit, bytes: bytes, rows: limits.listRows,
+            since: known.createdAt, limit: limit, bytes: bytes, rows: limits.listRows,
             lookedBytes: Self.lookedAtMost * bytes)
         var place = after
         if place == nil { place = try conversationOf(user, app, after: nil) }

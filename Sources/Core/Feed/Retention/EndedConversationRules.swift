@@ -43,13 +43,19 @@ extension Work {
         guard left.count < Self.formerMax else { return }
         conversation.creator = ""
         conversation.deletedBy = ""
-        // It stays one that was made for those who took part; nobody is named.
-        if !conversation.distinctKey.isEmpty { conversation.distinctKey = "\n" }
+        conversation.forgetDistinct()
         try put(conversation)
     }
 
     /// Rows of participants that are looked at for one who still has the tombstone.
     private static let formerMax = 64
+}
+
+extension ConversationRecord {
+    /// One that was made for the same participants stays one; nobody is named.
+    mutating func forgetDistinct() {
+        if !distinctKey.isEmpty { distinctKey = "\n" }
+    }
 }
 
 extension EntryRecord {

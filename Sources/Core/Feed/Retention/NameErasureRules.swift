@@ -125,8 +125,7 @@ extension Work {
         if !changed.distinctKey.isEmpty {
             let holder = try record(
                 DistinctRecord.self, [.app(changed.app), .text(changed.distinctKey)])
-            // It stays a conversation that was made for those who took part; nobody is named.
-            if holder?.conversation != changed.conversation { changed.distinctKey = "\n" }
+            if holder?.conversation != changed.conversation { changed.forgetDistinct() }
         }
         if changed != conversation { try put(changed) }
         try delete(

@@ -137,7 +137,7 @@ extension Work {
     /// The other participants of an ended conversation, in the feed of a user who left it before:
     /// no device needs them for longer than a tombstone.
     ///
-    /// - Returns: the number of entries that were given an end.
+    /// - Returns: the number of entries that were given an end; `limit` where there may be more.
     private func letOthersExpire(
         in member: ParticipantRecord, _ limit: Int
     ) throws(RuleFailure) -> Int {
@@ -153,10 +153,11 @@ extension Work {
                 try put(entry)
                 count += 1
             }
-            guard let last = found.last, !isSpent else { break }
+            guard let last = found.last else { return count }
             after = last.object
+            if isSpent { break }
         }
-        return count
+        return limit
     }
 
     private func entries(
