@@ -27,6 +27,7 @@ import Testing
             Demo.Chapter("muted", "A backend mutes a talk for its user", Demo.mutedByTheBackend),
             Demo.Chapter(
                 "blocked", "A backend blocks somebody for its user", Demo.blockedByTheBackend),
+            Demo.Chapter("meanwhile", "A mute came and went meanwhile", Demo.mutedMeanwhile),
             Demo.Chapter("killed", "A kill in the middle of a wake", Demo.killedInTheMiddle),
             Demo.Chapter("alerted", "Alerted, and then woken", Demo.alertedAndSynced),
         ]
@@ -168,6 +169,19 @@ extension Demo {
         try expectNone(Self.ben, .applied, "it came") { event in
             event.messages?.contains { $0.message == unheard.id } ?? false
         }
+    }
+
+    /// What came during the mute fills more than a page, and is told of neither then nor later: it
+    /// counts alone (PSH-9).
+    func mutedMeanwhile() throws(ScenarioError) {
+        try backend.mute("ben", Self.benTalk, true)
+        for number in 1...120 { _ = try publish("Quiet \(number)", to: Self.benTalk) }
+        try backend.mute("ben", Self.benTalk, false)
+        try command(ControlRequest(.deviceFetch, device: Self.ben))
+        try see(Self.ben, .badge, "counts them") { $0.badge == 122 }
+        try see(Self.ben, .completed, "refreshes itself")
+        try screenShows(Self.ben, ["Your parcel is at the door", "And now?"], icon: 122)
+        try expectNone(Self.ben, .shown, "it tells of them")
     }
 
     func killedInTheMiddle() throws(ScenarioError) {
